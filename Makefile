@@ -1,0 +1,49 @@
+# Each target makes the environment it needs, and only when it is missing or out of date.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint docs bench format wheel clean
+
+demo: $(VENV)/.installed  ## what exists, shown: spanning weights of a built-in graph, drawn
+	$(BIN)/corrvae demo
+
+test: $(VENV)/.installed-dev  ## lint, type-check, test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/python -m pytest
+
+docs: $(VENV)/.installed-docs  ## the documentation, in site/
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.installed-bench  ## every benchmark; BENCH="spanning_weights" for one
+	@for name in $(or $(BENCH),$(basename $(notdir $(wildcard benchmarks/[a-z]*.py)))); do \
+		grep -q __main__ benchmarks/$$name.py || continue; \
+		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.installed-dev
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) dist site .pytest_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[$*]"
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: benchmarks/requirements.txt $(VENV)/.installed-dev
+	$(PIP) -r benchmarks/requirements.txt
+	@touch $@
