@@ -9,15 +9,38 @@ from typing import TYPE_CHECKING
 from corrvae._lazy import attach as _attach
 
 if TYPE_CHECKING:
+    from corrvae.graphs.canonical import DroppedEdgesWarning as DroppedEdgesWarning
+    from corrvae.graphs.forests import enumerate_forests as enumerate_forests
+    from corrvae.graphs.forests import sample_forest as sample_forest
     from corrvae.graphs.graph import CorrelationGraph as CorrelationGraph
     from corrvae.graphs.splits import EdgeSplit as EdgeSplit
     from corrvae.graphs.splits import split_edges as split_edges
+    from corrvae.graphs.weights import SpanningPlan as SpanningPlan
+    from corrvae.graphs.weights import SpanningWeights as SpanningWeights
+    from corrvae.graphs.weights import spanning_weights as spanning_weights
 
 _HOMES = {
     "CorrelationGraph": ".graph",
+    "DroppedEdgesWarning": ".canonical",
     "EdgeSplit": ".splits",
+    "SpanningPlan": ".weights",
+    "SpanningWeights": ".weights",
+    "enumerate_forests": ".forests",
+    "sample_forest": ".forests",
+    "spanning_weights": ".weights",
     "split_edges": ".splits",
 }
-__all__ = list(_HOMES)  # noqa: PLE0604
+
+__all__ = [
+    "CorrelationGraph",
+    "DroppedEdgesWarning",
+    "EdgeSplit",
+    "SpanningPlan",
+    "SpanningWeights",
+    "enumerate_forests",
+    "sample_forest",
+    "spanning_weights",
+    "split_edges",
+]
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)

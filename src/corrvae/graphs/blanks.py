@@ -1,0 +1,60 @@
+"""Whitespace-separated text as Arrow's CSV reader wants it: one blank between fields, none around a line."""
+
+import io
+
+import numpy as np
+
+READ_BYTES = 1 << 22
+BLANK, NEWLINE = 32, 10
+
+
+def single_blanks(lines: bytes) -> bytes:
+    r"""Reduce runs of blanks and tabs in whole lines to one blank, and remove those at either end of a line.
+
+    Examples
+    --------
+    >>> single_blanks(b"  a \t b\r\n\n c d\n")
+    b'a b\n\nc d\n'
+    """
+    text = np.frombuffer(lines, dtype=np.uint8)
+    # tab, vertical tab, form feed and carriage return count as blanks
+    blank = (text == BLANK) | ((text >= 9) & (text <= 13) & (text != NEWLINE))
+    text = np.where(blank, np.uint8(BLANK), text)
+    gap = blank | (text == NEWLINE)
+    # a blank stays when text follows it ...
+    text = text[~(blank & np.append(gap[1:], True))]
+    # ... and the line has begun before it
+    starts = np.append(True, text[:-1] == NEWLINE)[: len(text)]
+    return text[~((text == BLANK) & starts)].tobytes()
+
+
+class SingleBlanks(io.RawIOBase):
+    """A stream of another stream's lines through `single_blanks`, a few megabytes at a time."""
+
+    def __init__(self, source: io.BufferedIOBase) -> None:
+        self._source = source
+        self._unfinished = b""
+        self._ready = memoryview(b"")
+        self._ended = False
+
+    def readable(self) -> bool:
+        """Say that this can be read."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Fill a buffer with what comes next."""
+        while not self._ready and not self._ended:
+            self._refill()
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _refill(self) -> None:
+        read = self._source.read(READ_BYTES)
+        self._ended = not read
+        block = self._unfinished + read
+        # whole lines only, so that a run of blanks is never seen in two parts
+        end = len(block) if self._ended else block.rfind(b"\n") + 1
+        self._unfinished = block[end:]
+        self._ready = memoryview(single_blanks(block[:end]))

@@ -1,0 +1,139 @@
+"""What a text file of edges looks like, from its first lines: comments, delimiter, header, number of fields."""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from corrvae.errors import DataFileError
+from corrvae.graphs.files import FileLayout, open_data
+
+WHITESPACE = " "
+SAMPLE_LINES, SAMPLE_LINE_BYTES = 50, 1 << 20
+
+_BLANKS = re.compile(r"[ \t\v\f\r]+")
+_COMMENT = re.compile(r"[#%](\s|$)")
+_INTEGER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# No single letters: those are likelier to be ids.
+_USUAL_NAMES = frozenset(
+    {"source", "target", "from", "to", "src", "dst", "fromnodeid", "tonodeid"}
+    | {f"{end}_id" for end in ("source", "target", "from", "to", "src", "dst")}
+    | {f"{thing}{gap}{end}" for thing in ("node", "vertex", "user", "id") for gap in ("", "_") for end in (1, 2)}
+)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a text file is laid out.
+
+    Attributes
+    ----------
+    delimiter
+        The character between fields; a blank stands for any run of blanks and tabs.
+    preamble
+        The number of lines before the first line of data.
+    first_line
+        The number of the line that fixes how many fields there are: the header, or the first line of data.
+    n_fields
+        That number of fields.
+    names
+        The column names, or None without a header.
+    first_fields
+        The fields of the first line of data, empty when there is none.
+    """
+
+    delimiter: str
+    preamble: int
+    first_line: int
+    n_fields: int
+    names: list[str] | None
+    first_fields: list[str]
+
+
+def sniff(path: Path, layout: FileLayout) -> TextForm:
+    """Find out how a text file is laid out, as far as the caller has not said."""
+    sample = _sample(path)
+    if not sample:
+        raise DataFileError(path, "the file is empty: it holds no line but blank ones and comments")
+    try:
+        delimiter = layout.delimiter or _delimiter([line for _, line in sample])
+        rows = [split_line(line, delimiter) for _, line in sample]
+    except csv.Error as error:
+        raise DataFileError(path, f"cannot be read as delimited text ({error})") from error
+    first_line, n_fields = sample[0][0], len(rows[0])
+    if n_fields < 2:
+        parted = "blanks" if delimiter == WHITESPACE else repr(delimiter)
+        raise DataFileError(path, f"line {first_line} has 1 field where two ids are expected, parted by {parted}")
+    header = _has_header(rows, layout)
+    data = rows[1:] if header else rows
+    return TextForm(
+        delimiter,
+        preamble=first_line if header else first_line - 1,
+        first_line=first_line,
+        n_fields=n_fields,
+        names=rows[0] if header else None,
+        first_fields=data[0] if data and len(data[0]) == n_fields else [],
+    )
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """Split one line into fields, without the blanks around them."""
+    if delimiter == WHITESPACE:
+        return _BLANKS.split(line.strip(" \t\v\f\r\n"))
+    return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+
+
+def is_integer(field: str) -> bool:
+    """Whether a field is an integer of 64 bits."""
+    return _INTEGER.fullmatch(field) is not None and -(2**63) <= int(field) < 2**63
+
+
+def _sample(path: Path) -> list[tuple[int, str]]:
+    """Give the first lines that are neither blank nor leading comments, with their numbers."""
+    sample: list[tuple[int, str]] = []
+    with open_data(path) as stream:
+        number = 0
+        while len(sample) < SAMPLE_LINES and (read := stream.readline(SAMPLE_LINE_BYTES)):
+            number += 1
+            if b"\0" in read:
+                raise DataFileError(path, f"line {number} is not text: it holds a zero byte")
+            try:
+                line = read.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                byte = f"0x{read[error.start]:02x}"
+                raise DataFileError(path, f"line {number} is not UTF-8 text: byte {byte}, {error.reason}") from error
+            if "\r" in line:
+                raise DataFileError(path, f"line {number} holds carriage returns; lines must end in newlines")
+            if line.strip() and (sample or not _COMMENT.match(line)):
+                sample.append((number, line))
+    return sample
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Choose the first delimiter that parts all lines alike; failing that, the first that parts the first line."""
+    parting = []
+    for candidate in ("\t", ",", ";", "|", WHITESPACE):
+        rows = [split_line(line, candidate) for line in lines]
+        if len(rows[0]) < 2:
+            continue
+        parting.append(candidate)
+        # tabs that align columns leave fields empty: they are whitespace
+        aligning = candidate == "\t" and any("" in row[:2] for row in rows)
+        if len({len(row) for row in rows}) == 1 and not aligning:
+            return candidate
+    return parting[0] if parting else WHITESPACE
+
+
+def _has_header(rows: list[list[str]], layout: FileLayout) -> bool:
+    if layout.header is not None:
+        return layout.header
+    if any(isinstance(column, str) for column in layout.wanted):
+        return True
+    first, others = rows[0], rows[1:]
+    for k, name in enumerate(first):
+        below = [row[k] for row in others if len(row) > k]
+        if below and not _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, below)):
+            return True
+    ids = {field for row in others for field in row}
+    return len(first) > 1 and all(name.lower() in _USUAL_NAMES and name not in ids for name in first[:2])

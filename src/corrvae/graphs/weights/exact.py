@@ -1,0 +1,105 @@
+"""Exact spanning weights: eliminate the sparse part, invert the dense core, substitute back."""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from jaxtyping import Float, Int
+from numba.extending import get_cython_function_address
+from scipy.linalg import lapack
+
+from corrvae.graphs.weights.cuts import Cuts
+from corrvae.graphs.weights.kernels import dense
+from corrvae.graphs.weights.kernels.elimination import back_substitute, dense_core, eliminate, read_resistances
+from corrvae.graphs.weights.kernels.symbolic import Structure
+from corrvae.graphs.weights.pattern import Ordering, Pieces, build_structure
+from corrvae.monitor import Monitor
+
+# Below this the inverse of the core may lose more than seven digits; star-mesh elimination then takes its place.
+_SMALLEST_RECIPROCAL_CONDITION = 1e-9
+
+
+@contextmanager
+def blas_threads(n_threads: int) -> Iterator[None]:
+    """Limit the linear algebra library to this many threads for a while."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(n_threads, user_api="blas"):
+        yield
+
+
+def build_structures(
+    pieces: Pieces, ordering: Ordering, cuts: Cuts, chosen: Int[np.ndarray, " chosen"], monitor: Monitor
+) -> list[Structure]:
+    """One structure for all chosen pieces that are eliminated to the end, and one for each that leaves a core."""
+    has_core = cuts.core_sizes[chosen] > 0
+    groups = [chosen[~has_core], *chosen[has_core].reshape(-1, 1)]
+    return [
+        build_structure(pieces, ordering, group, cuts.n_eliminated[group], monitor)
+        for group in groups
+        if group.size > 0
+    ]
+
+
+def solve_structure(
+    structure: Structure,
+    conductances: Float[np.ndarray, " edges"],
+    resistances: Float[np.ndarray, " edges"],
+    monitor: Monitor,
+) -> None:
+    """Write the exact resistance across every edge of the structure to `resistances`."""
+    n_positions = structure.columns.size - 1
+    monitor.phase("eliminating", n_positions)
+    elimination = eliminate(structure, conductances, monitor.control)
+    monitor.check()
+    core = np.zeros((0, 0))
+    if structure.first < n_positions:
+        monitor.phase(f"core of {n_positions - structure.first:,} vertices")
+        core = dense_core(structure, elimination, conductances, monitor.control)
+        monitor.check()
+        invert_core(core, monitor)
+    monitor.phase("substituting back", n_positions)
+    back_substitute(structure, elimination, core, np.zeros((0, 0), np.float32), monitor.control)
+    monitor.check()
+    read_resistances(structure, elimination.values, core, resistances)
+
+
+def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> None:
+    """Turn the conductances of a core into resistances, in place.
+
+    By Cholesky factor and inverse; by star-mesh elimination where the conductances are scaled too badly for that.
+    """
+    if core.shape[0] == 1:
+        return
+    scale = np.empty(core.shape[0])
+    dense.normalised_laplacian(core, scale)
+    monitor.check()
+    # The lower triangle in C order is the upper one in Fortran's.
+    factorise, condition = lapack.get_lapack_funcs(("potrf", "pocon"), (core,))
+    _, failed = factorise(core.T, lower=0, overwrite_a=1, clean=0)
+    monitor.check()
+    if failed or condition(core.T, 2.0, uplo="U")[0] < _SMALLEST_RECIPROCAL_CONDITION:
+        dense.restore_conductances(core)
+        monitor.phase(f"core of {core.shape[0]:,} vertices, badly scaled", core.shape[0])
+        dense.star_mesh_resistances(core, monitor.control)
+        monitor.check()
+        return
+    _invert_from_factor(core)
+    monitor.check()
+    dense.resistances_from_inverse(core, scale)
+
+
+def _invert_from_factor(core: Float[np.ndarray, "k k"]) -> None:
+    """LAPACK's dpotri, in place, on the lower triangle.
+
+    Called through its address because SciPy's wrapper holds the interpreter's lock, and with it Ctrl-C, for minutes.
+    """
+    integer = ctypes.c_int
+    address = get_cython_function_address("scipy.linalg.cython_lapack", "dpotri")
+    pointer = ctypes.POINTER(integer)
+    dpotri = ctypes.CFUNCTYPE(None, ctypes.c_char_p, pointer, ctypes.c_void_p, pointer, pointer)(address)
+    order, status = integer(core.shape[0]), integer(0)
+    dpotri(b"U", ctypes.byref(order), core.ctypes.data, ctypes.byref(order), ctypes.byref(status))
+    if status.value != 0:
+        raise ArithmeticError(f"the inverse of a core of {core.shape[0]} vertices failed at row {status.value - 1}")

@@ -1,0 +1,111 @@
+"""Adjacency lists, bridges and pieces: what the graph looks like before anything is eliminated."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def adjacency_lists(n_vertices, tails, heads):
+    """Neighbour lists of an undirected graph, each entry with the edge it came from.
+
+    Returns `pointers` (n + 1), `neighbors` (2 m) and `edge_of` (2 m).
+    """
+    n_edges = tails.size
+    pointers = np.zeros(n_vertices + 1, np.int64)
+    for e in range(n_edges):
+        pointers[tails[e] + 1] += 1
+        pointers[heads[e] + 1] += 1
+    for v in range(n_vertices):
+        pointers[v + 1] += pointers[v]
+    fill = pointers[:-1].copy()
+    neighbors = np.empty(2 * n_edges, np.int32)
+    edge_of = np.empty(2 * n_edges, np.int64)
+    for e in range(n_edges):
+        i, j = tails[e], heads[e]
+        neighbors[fill[i]] = j
+        edge_of[fill[i]] = e
+        fill[i] += 1
+        neighbors[fill[j]] = i
+        edge_of[fill[j]] = e
+        fill[j] += 1
+    return pointers, neighbors, edge_of
+
+
+@njit(nogil=True, cache=True)
+def find_bridges(n_vertices, pointers, neighbors, edge_of):
+    """Mark the edges whose removal disconnects their component (depth-first search, low points)."""
+    is_bridge = np.zeros(neighbors.size // 2, np.bool_)
+    number = np.zeros(n_vertices, np.int64)
+    low = np.zeros(n_vertices, np.int64)
+    cursor = pointers[:-1].copy()
+    entered_by = np.full(n_vertices, -1, np.int64)
+    stack = np.empty(n_vertices, np.int32)
+    count = 0
+    for root in range(n_vertices):
+        if number[root] != 0:
+            continue
+        depth = 0
+        stack[0] = root
+        count += 1
+        number[root] = count
+        low[root] = count
+        while depth >= 0:
+            v = stack[depth]
+            if cursor[v] < pointers[v + 1]:
+                t = cursor[v]
+                cursor[v] += 1
+                u = neighbors[t]
+                e = edge_of[t]
+                if e == entered_by[v]:
+                    continue
+                if number[u] == 0:
+                    entered_by[u] = e
+                    count += 1
+                    number[u] = count
+                    low[u] = count
+                    depth += 1
+                    stack[depth] = u
+                else:
+                    low[v] = min(low[v], number[u])
+            else:
+                depth -= 1
+                if depth >= 0:
+                    parent = stack[depth]
+                    low[parent] = min(low[parent], low[v])
+                    if low[v] > number[parent]:
+                        is_bridge[entered_by[v]] = True
+    return is_bridge
+
+
+@njit(nogil=True, cache=True)
+def label_pieces(n_vertices, pointers, neighbors):
+    """Number the vertices that have neighbours, piece by piece (breadth first).
+
+    Returns `label` (new number of each vertex, -1 when isolated) and `piece_starts`, the first new number of each
+    connected piece, closed by the number of labelled vertices.
+    """
+    label = np.full(n_vertices, -1, np.int32)
+    queue = np.empty(n_vertices, np.int32)
+    starts = np.empty(n_vertices + 1, np.int64)
+    n_pieces = 0
+    labelled = 0
+    for root in range(n_vertices):
+        if label[root] >= 0 or pointers[root + 1] == pointers[root]:
+            continue
+        starts[n_pieces] = labelled
+        n_pieces += 1
+        queue[labelled] = root
+        label[root] = labelled
+        head = labelled
+        labelled += 1
+        while head < labelled:
+            v = queue[head]
+            head += 1
+            for t in range(pointers[v], pointers[v + 1]):
+                u = neighbors[t]
+                if label[u] < 0:
+                    label[u] = labelled
+                    queue[labelled] = u
+                    labelled += 1
+    starts[n_pieces] = labelled
+    return label, starts[: n_pieces + 1].copy()

@@ -1,0 +1,196 @@
+"""Sketched spanning weights: eliminate what is cheap exactly, project the core at random, substitute back exactly."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, UInt
+from scipy.special import ndtri
+
+from corrvae.graphs.weights.kernels import projection
+from corrvae.graphs.weights.kernels.adjacency import adjacency_lists
+from corrvae.graphs.weights.kernels.elimination import back_substitute, eliminate, read_resistances, sparse_core
+from corrvae.graphs.weights.kernels.symbolic import Structure
+from corrvae.monitor import Monitor
+
+FEWEST_PROJECTIONS = 2 * projection.WIDTH
+_MOST_BLOCKS = 1 << 12
+_TOLERANCE = 1e-2  # of the solves: tighter ones do not change the estimates, whose own error is ten times larger
+_MAX_ITERATIONS = 5000
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Estimated resistances across the edges of a structure.
+
+    Attributes
+    ----------
+    resistances, standard_errors
+        Of each edge of the graph; zero where the structure has no edge.
+    core_size, n_projections
+        What was projected, and on how many random directions.
+    converged
+        Whether every solve reached its tolerance.
+    """
+
+    resistances: Float[np.ndarray, " edges"]
+    standard_errors: Float[np.ndarray, " edges"]
+    core_size: int
+    n_projections: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Core:
+    """The weighted graph left after the elimination, and the original edges that lie in it."""
+
+    tails: Int[np.ndarray, " core_edges"]
+    heads: Int[np.ndarray, " core_edges"]
+    conductances: Float[np.ndarray, " core_edges"]
+    n_vertices: int
+
+
+def sketch_bytes(structure: Structure, n_projections: int, n_threads: int) -> float:
+    """Memory that `solve_sketch` will take, with an allowance for the core's fill, which the degree limit bounds."""
+    core_size = structure.columns.size - 1 - structure.first
+    blocks = 4 * projection.WIDTH * core_size * (4 * n_threads)
+    fill = 60.0 * (structure.later_rows.size + 2 * structure.tails.size)
+    return 8.0 * structure.columns[-1] + 4.0 * core_size * n_projections + blocks + fill
+
+
+def solve_sketch(
+    structure: Structure,
+    conductances: Float[np.ndarray, " edges"],
+    *,
+    epsilon: float,
+    delta: float,
+    random_state: np.random.Generator,
+    n_threads: int,
+    require_memory: Callable[[int], None],
+    monitor: Monitor,
+) -> Sketch:
+    """Estimate the resistance across every edge of the structure.
+
+    The first projections tell which edge is hardest; as many follow as bring the estimated standard error of every
+    weight down to `epsilon` divided by the normal quantile of `1 - delta / 2`.
+    """
+    n_positions = structure.columns.size - 1
+    quantile = float(ndtri(1.0 - delta / 2.0))
+    monitor.phase("eliminating", n_positions)
+    elimination = eliminate(structure, conductances, monitor.control)
+    monitor.check()
+    core = _Core(*sparse_core(structure, elimination, conductances, monitor.control), n_positions - structure.first)
+    monitor.check()
+    keys = random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64)
+    projections = _Projections(core, keys, n_threads)
+    # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
+    blocks = int(np.clip((0.5 * quantile / epsilon) ** 2 / projection.WIDTH, 2, 8))
+    while True:
+        if blocks > _MOST_BLOCKS:
+            raise ValueError(
+                f"epsilon={epsilon} needs {blocks * projection.WIDTH:,} projections; ask for at least "
+                f"{epsilon * np.sqrt(blocks / _MOST_BLOCKS):.2g}, or for method='exact'"
+            )
+        require_memory(blocks * projection.WIDTH)
+        projections.extend(blocks, monitor)
+        fresh = elimination._replace(values=elimination.values.copy())  # the way back overwrites them
+        resistances, deviations = _substitute_back(structure, fresh, projections, conductances, monitor)
+        needed = (quantile / epsilon * float((conductances * deviations).max())) ** 2 / projection.WIDTH
+        if needed <= blocks:
+            break
+        blocks = int(np.ceil(1.05 * needed))
+    n_projections = projections.n_blocks * projection.WIDTH
+    standard_errors = conductances * deviations / np.sqrt(n_projections)
+    return Sketch(resistances, standard_errors, core.n_vertices, n_projections, projections.converged)
+
+
+class _Projections:
+    """Random projections of a core, extended a block of columns at a time; the same for any number of threads."""
+
+    def __init__(self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int) -> None:
+        self.core, self.keys, self.n_threads = core, keys, n_threads
+        pointers, neighbors, edge_of = adjacency_lists(core.n_vertices, core.tails, core.heads)
+        values = core.conductances.astype(np.float32)[edge_of]
+        degrees = np.bincount(core.tails, core.conductances, core.n_vertices)
+        degrees += np.bincount(core.heads, core.conductances, core.n_vertices)
+        self.laplacian = (pointers, neighbors, values, degrees.astype(np.float32))
+        self.roots = np.sqrt(core.conductances).astype(np.float32)
+        self.linear = np.zeros(core.tails.size)
+        self.quadratic = np.zeros(core.tails.size)
+        self.blocks: list[Float[np.ndarray, "core_vertices width"]] = []
+        self.converged = True
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self.blocks)
+
+    def extend(self, n_blocks: int, monitor: Monitor) -> None:
+        """Solve until there are `n_blocks` blocks."""
+        monitor.phase(f"projecting a core of {self.core.n_vertices:,} vertices")
+        core = self.core
+
+        def solve(key: np.uint64):
+            residual = np.empty((core.n_vertices, projection.WIDTH), np.float32)
+            projection.project(core.tails, core.heads, self.roots, key, residual)
+            x, _, converged = projection.conjugate_gradients(
+                *self.laplacian, residual, _TOLERANCE, _MAX_ITERATIONS, monitor.control
+            )
+            return x, converged, *projection.read_signs_and_squares(core.tails, core.heads, self.roots, key, x)
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for x, converged, linear, quadratic in pool.map(solve, self.keys[self.n_blocks : n_blocks]):
+                monitor.check()
+                self.blocks.append(x)
+                self.converged &= converged
+                self.linear += linear
+                self.quadratic += quadratic
+
+    def embedding(self) -> Float[np.ndarray, "core_vertices projections"]:
+        """Vertices placed so that squared distances estimate resistances."""
+        return np.hstack(self.blocks) / np.float32(np.sqrt(self.n_blocks * projection.WIDTH))
+
+    def core_weights(self) -> tuple[Float[np.ndarray, " core_edges"], Float[np.ndarray, " core_edges"]]:
+        """Estimated weight of every core edge, and its standard deviation for one projection.
+
+        Two unbiased estimates, H from the signs and J from the squares, are mixed as (1 - b) H + b J with the b that
+        minimises the asymptotic variance at p: b = (1 - 2p) / ((1 - 2p)^2 + 2p(1 - p)), leaving 2 v^2 / (1 - 2v) with
+        v = p (1 - p).
+        """
+        k = self.n_blocks * projection.WIDTH
+        from_signs, from_squares = self.linear / k, self.quadratic / k
+        weights = np.clip(0.5 * (from_signs + from_squares), 1e-6, 1.0 - 1e-6)
+        for _ in range(2):
+            v = weights * (1.0 - weights)
+            mix = (1.0 - 2.0 * weights) / ((1.0 - 2.0 * weights) ** 2 + 2.0 * v)
+            weights = np.clip((1.0 - mix) * from_signs + mix * from_squares, 1e-6, 1.0 - 1e-6)
+        v = weights * (1.0 - weights)
+        return weights, np.sqrt(2.0 * v * v / (1.0 - 2.0 * v))
+
+
+def _substitute_back(structure, elimination, projections: _Projections, conductances, monitor: Monitor):
+    """Resistances of all edges of the structure, and their standard deviations for one projection.
+
+    An eliminated vertex v sits at the mean of its neighbours, weighted by their conductances, and is 1 / D away from
+    it. Its resistance to a neighbour is that exact part plus one squared distance, whose relative deviation is at
+    most sqrt(2).
+    """
+    resistances, exact = np.zeros(conductances.size), np.zeros(conductances.size)
+    monitor.phase("substituting back", structure.columns.size - 1)
+    back_substitute(structure, elimination, np.zeros((0, 0)), projections.embedding(), monitor.control)
+    monitor.check()
+    read_resistances(structure, elimination.values, np.zeros((0, 0)), resistances)
+    projection.exact_parts(structure, elimination.inverse_sums, exact)
+    deviations = np.sqrt(2.0) * np.maximum(resistances - exact, 0.0)
+
+    # Original edges inside the core: the core edge may carry fill as well, and resistance is what they share.
+    core = projections.core
+    inside = slice(structure.later_pointers[structure.first], None)
+    edges, heads = structure.later_edges[inside], structure.later_rows[inside] - structure.first
+    counts = np.diff(structure.later_pointers[structure.first :])
+    tails = np.repeat(np.arange(core.n_vertices), counts)
+    place = np.searchsorted(core.tails.astype(np.int64) * core.n_vertices + core.heads, tails * core.n_vertices + heads)
+    weights, spread = projections.core_weights()
+    resistances[edges] = weights[place] / core.conductances[place]
+    deviations[edges] = spread[place] / core.conductances[place]
+    return resistances, deviations

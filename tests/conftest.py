@@ -1,0 +1,25 @@
+"""Check shapes and types of every annotated function while testing, and set up hypothesis."""
+
+import os
+from pathlib import Path
+
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+import support.typecheck  # noqa: F401  (the hook finds it by name)
+
+# numba compiles the functions of these rooms itself and cannot compile a wrapper around them
+_COMPILED = "kernels"
+
+
+def _checked_modules() -> list[str]:
+    source = Path(__file__).parent.parent / "src"
+    paths = [path.relative_to(source).with_suffix("") for path in (source / "corrvae").rglob("*.py")]
+    return [".".join(p.parts) for p in paths if _COMPILED not in p.parts and p.name not in ("__init__", "__main__")]
+
+
+install_import_hook(_checked_modules(), "support.typecheck.check")
+
+settings.register_profile("tests", deadline=None)  # the first call of a kernel compiles it
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "tests")

@@ -1,0 +1,221 @@
+import copy
+import pickle
+import subprocess
+import sys
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corrvae.graphs import CorrelationGraph
+from support.graphs import graphs
+
+
+def edge_set(graph):
+    """Give the edges as unordered pairs of ids, with their conductances."""
+    values = [None] * graph.n_edges if graph.conductances is None else graph.conductances.tolist()
+    return {frozenset(pair): value for pair, value in zip(graph.id_pairs.tolist(), values, strict=True)}
+
+
+@given(graphs(ids=True))
+def test_every_attribute_agrees_with_networkx(graph):
+    reference = networkx.Graph()
+    reference.add_nodes_from(graph.ids.tolist())
+    reference.add_edges_from(graph.id_pairs.tolist())
+    ids = graph.ids.tolist()
+    assert (graph.n_vertices, graph.n_edges) == (len(reference), reference.size())
+    assert graph.shape == (len(graph),) == (graph.n_vertices,)
+    assert graph.degrees.tolist() == [reference.degree[value] for value in ids]
+    assert graph.n_components == networkx.number_connected_components(reference)
+    for component in networkx.connected_components(reference):
+        assert len({graph.components[ids.index(value)] for value in component}) == 1
+    assert len(set(graph.components.tolist())) == graph.n_components
+    firsts = [graph.components.tolist().index(label) for label in range(graph.n_components)]
+    assert firsts == sorted(firsts)
+    for value in ids:
+        neighbors = graph.neighbors(value).tolist()
+        assert set(neighbors) == set(reference[value])
+        assert neighbors == sorted(neighbors, key=ids.index)
+    assert graph.index_of(ids[::-1]).tolist() == list(range(len(ids)))[::-1]
+
+
+@given(graphs(ids=True))
+def test_edges_are_canonical_and_arrays_read_only(graph):
+    edges = [tuple(edge) for edge in graph.edges.tolist()]
+    assert edges == sorted(set(edges))
+    assert all(0 <= i < j < graph.n_vertices for i, j in edges)
+    assert graph.edges.dtype == np.int64
+    arrays = [graph.edges, graph.ids, graph.degrees, graph.components]
+    arrays += [] if graph.conductances is None else [graph.conductances]
+    assert not any(array.flags.writeable for array in arrays)
+    rebuilt = CorrelationGraph.from_edges(graph.id_pairs, conductances=graph.conductances, vertices=graph.ids)
+    assert rebuilt == graph
+
+
+@given(graphs(ids=True), st.data())
+def test_square_brackets_and_subgraph_give_the_induced_subgraph_in_order(graph, data):
+    order = data.draw(st.permutations(range(graph.n_vertices)))
+    chosen = order[: data.draw(st.integers(0, graph.n_vertices))]
+    part = graph[np.array(chosen, dtype=np.int64)]
+    kept = [graph.ids.tolist()[index] for index in chosen]
+    assert part.ids.tolist() == kept
+    assert edge_set(part) == {edge: value for edge, value in edge_set(graph).items() if edge <= set(kept)}
+    codes = [tuple(edge) for edge in part.edges.tolist()]
+    assert codes == sorted(codes)
+    assert all(i < j for i, j in codes)
+    assert graph.subgraph(kept) == part == graph[chosen]
+
+
+@given(graphs(ids=True), st.data())
+def test_slices_and_masks_are_indices(graph, data):
+    mask = data.draw(st.lists(st.booleans(), min_size=len(graph), max_size=len(graph)))
+    assert graph[mask] == graph[np.array(mask, dtype=bool)] == graph[np.flatnonzero(mask)]
+    cut = data.draw(st.slices(len(graph)))
+    assert graph[cut] == graph[list(range(len(graph)))[cut]]
+    assert graph[:] == graph
+
+
+@given(graphs(ids=True), st.data())
+def test_without_removes_exactly_those_edges_and_keeps_the_vertices(graph, data):
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.n_edges, max_size=graph.n_edges)), dtype=bool)
+    flipped = graph.id_pairs[mask][:, ::-1]
+    rest = graph.without(flipped)
+    assert rest.ids.tolist() == graph.ids.tolist()
+    removed = {frozenset(pair) for pair in flipped.tolist()}
+    assert edge_set(rest) == {edge: value for edge, value in edge_set(graph).items() if edge not in removed}
+    assert graph.without([]) == graph
+
+
+@given(graphs(ids=True))
+def test_copies_and_pickles_are_equal_and_read_only(graph):
+    for other in (copy.copy(graph), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert other == graph
+        assert not other.edges.flags.writeable
+        assert not other.ids.flags.writeable
+
+
+def test_graphs_that_differ_are_unequal():
+    graph = CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1.0, 2.0])
+    others = [
+        CorrelationGraph.from_edges([(0, 1), (1, 2)]),
+        CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1.0, 3.0]),
+        CorrelationGraph.from_edges([(0, 1), (0, 2)], conductances=[1.0, 2.0]),
+        CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1.0, 2.0], n_vertices=4),
+        CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1.0, 2.0], vertices=[0, 2, 1]),
+        CorrelationGraph.from_edges([("0", "1"), ("1", "2")], conductances=[1.0, 2.0]),
+        "a graph",
+    ]
+    assert all(graph != other for other in others)
+    assert graph == CorrelationGraph.from_edges([(2, 1), (1, 0)], conductances=[2.0, 1.0])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(graph)
+
+
+def test_a_graph_does_not_change():
+    graph = CorrelationGraph.from_edges([(0, 1)])
+    for name in ("edges", "degrees", "_edges", "anything"):
+        with pytest.raises(AttributeError, match="does not change"):
+            setattr(graph, name, None)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.edges[0, 0] = 5
+
+
+def test_small_and_empty_graphs_are_ordinary():
+    empty = CorrelationGraph.from_edges([])
+    assert (empty.n_vertices, empty.n_edges, empty.n_components, empty.shape) == (0, 0, 0, (0,))
+    assert empty.components.shape == empty.degrees.shape == (0,)
+    assert empty.to_scipy().shape == (0, 0)
+    assert empty[[]] == empty
+    single = CorrelationGraph.from_edges([], vertices=["alone"])
+    assert (single.n_components, single.degrees.tolist(), single.neighbors("alone").tolist()) == (1, [0], [])
+    assert repr(single) == "CorrelationGraph(1 vertex, 0 edges)"
+    loose = CorrelationGraph.from_edges([], n_vertices=3)
+    assert loose.components.tolist() == [0, 1, 2]
+    assert loose.edges.shape == (0, 2)
+
+
+def test_repr_is_short():
+    graph = CorrelationGraph.from_edges([(0, 1)], conductances=[2.0], n_vertices=1200)
+    assert repr(graph) == "CorrelationGraph(1,200 vertices, 1 edge, conductances)"
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "sentence"),
+    [
+        ([0, -1], IndexError, "vertex index -1 at position 1 is negative"),
+        ([0, 4], IndexError, "vertex index 4 at position 1 is past the end of 4 vertices"),
+        ([0.0, 1.0], TypeError, "vertex index 0.0 is not an integer .*subgraph"),
+        (["a"], TypeError, "vertex index 'a' is not an integer"),
+        ([0, 1, 0], ValueError, "vertex index 0 occurs 2 times"),
+        ([True, False], ValueError, "a mask of 2 entries does not fit a graph of 4 vertices"),
+        ([[0, 1]], ValueError, "one-dimensional"),
+        (3, TypeError, r"graph\[\[3\]\]"),
+    ],
+)
+def test_wrong_indices_are_refused_with_their_place(key, kind, sentence):
+    graph = CorrelationGraph.from_edges([("a", "b")], vertices=["a", "b", "c", "d"])
+    with pytest.raises(kind, match=sentence):
+        graph[key]
+
+
+def test_unknown_ids_are_refused_with_their_place():
+    graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
+    with pytest.raises(ValueError, match="position 1: id 'z' is not among the 3 vertices"):
+        graph.index_of(["a", "z"])
+    with pytest.raises(ValueError, match="id 'z' is not among"):
+        graph.neighbors("z")
+    with pytest.raises(ValueError, match=r"id 0 is not among .* like 'a'"):
+        graph.subgraph([0])
+    with pytest.raises(TypeError, match="not the one str 'abc'"):
+        graph.index_of("abc")
+
+
+def test_removing_what_is_not_there_is_refused_with_its_place():
+    graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
+    with pytest.raises(ValueError, match=r"edge 1: \('a', 'c'\) is not an edge of the graph"):
+        graph.without([("b", "a"), ("a", "c")])
+    with pytest.raises(ValueError, match="edge 0: id 'z' is not among"):
+        graph.without([("a", "z")])
+    with pytest.raises(ValueError, match=r"\('b', 'b'\) is not an edge"):
+        graph.without([("b", "b")])
+
+
+def test_scikit_learn_slices_a_graph_with_the_rows():
+    pytest.importorskip("sklearn")
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.model_selection import KFold, cross_validate, train_test_split
+    from sklearn.utils import _safe_indexing
+    from sklearn.utils.validation import _num_samples, indexable
+
+    graph = CorrelationGraph.from_edges([(i, (i + step) % 20) for i in range(20) for step in (1, 7)], n_vertices=20)
+    X = np.arange(20.0)[:, None]
+    assert _num_samples(graph) == 20
+    assert indexable(X, graph)[1] is graph
+    for train, _ in KFold(4, shuffle=True, random_state=0).split(X):
+        assert _safe_indexing(graph, train) == graph[train] == graph.subgraph(train)
+    mask = np.arange(20) % 3 == 0
+    assert _safe_indexing(graph, mask) == graph[mask]
+    assert _safe_indexing(graph, list(range(3, 9))) == _safe_indexing(graph, slice(3, 9)) == graph[3:9]
+    train_rows, test_rows, train_graph, test_graph = train_test_split(X, graph, random_state=1)
+    assert train_graph.ids.tolist() == train_rows.ravel().tolist()
+    assert test_graph.ids.tolist() == test_rows.ravel().tolist()
+
+    class Checks(RegressorMixin, BaseEstimator):
+        def fit(self, X, y=None, graph=None):
+            assert graph.ids.tolist() == X.ravel().tolist()
+            self.fitted_ = True
+            return self
+
+        def score(self, X, y=None):
+            return 0.0
+
+    cross_validate(Checks(), X, cv=3, params={"graph": graph}, error_score="raise")
+
+
+def test_importing_the_graph_loads_nothing_heavy():
+    heavy = ["torch", "numba", "sklearn", "networkx", "pandas", "pyarrow", "rich", "polars"]
+    code = f"import sys; from corrvae.graphs import CorrelationGraph; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import pytest
+
+from corrvae.graphs.files import FileLayout
+from corrvae.graphs.sniff import TextForm, is_integer, sniff, split_line
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("1 2\n", TextForm(" ", 0, 1, 2, None, ["1", "2"])),
+        (" 1  2 1\n", TextForm(" ", 0, 1, 3, None, ["1", "2", "1"])),
+        ("# x\n\nfrom,to\na,b\n", TextForm(",", 3, 3, 2, ["from", "to"], ["a", "b"])),
+        ("a\tb\tc\nd\te\tf\n", TextForm("\t", 0, 1, 3, None, ["a", "b", "c"])),
+        ("\ta\t\tb\nc\td\n", TextForm(" ", 0, 1, 2, None, ["a", "b"])),
+        ("x,y z\nw z\n", TextForm(" ", 0, 1, 2, None, ["x,y", "z"])),
+        ("source;target\n", TextForm(";", 1, 1, 2, ["source", "target"], [])),
+        ("id;next\n1;2\n", TextForm(";", 1, 1, 2, ["id", "next"], ["1", "2"])),
+        ("a,b\nc\n", TextForm(",", 0, 1, 2, None, ["a", "b"])),
+    ],
+)
+def test_the_first_lines_tell_the_form(tmp_path: Path, text, form):
+    path = tmp_path / "edges"
+    path.write_text(text)
+    assert sniff(path, FileLayout()) == form
+
+
+def test_fields_and_integers():
+    assert split_line('"a, b", c ,d', ",") == ["a, b", "c", "d"]
+    assert split_line(" a \t b\r\n", " ") == ["a", "b"]
+    assert [is_integer(field) for field in ("12", "-3", "1.0", "", "x", "\u0663", str(2**63), str(-(2**63)))] == [
+        True, True, False, False, False, False, False, True,
+    ]  # fmt: skip

@@ -1,0 +1,17 @@
+"""Call the library as users do, without the checks of annotations that tests put around every function."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jaxtyping import config
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Let arguments of the wrong type through to the library's own checks."""
+    before = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        config.update("jaxtyping_disable", before)
