@@ -79,10 +79,10 @@ def watch(work: Callable[[Monitor], _Result], *, progress: bool | None = None) -
     thread = threading.Thread(target=target, daemon=True)
     show = sys.stderr.isatty() if progress is None else progress
     with ExitStack() as stack:
-        thread.start()
         begun = time.monotonic()
         update: Callable[[], None] | None = None
         try:
+            thread.start()  # in here, because Ctrl-C may come before it returns
             while thread.is_alive():
                 thread.join(_POLL_SECONDS)
                 if update is not None:
@@ -91,7 +91,8 @@ def watch(work: Callable[[Monitor], _Result], *, progress: bool | None = None) -
                     update = _progress_bar(monitor, stack)
         except KeyboardInterrupt:
             monitor.control[STOP] = 1
-            thread.join(1.0)
+            if thread.is_alive():
+                thread.join(1.0)
             raise
     if failure:
         raise failure[0]

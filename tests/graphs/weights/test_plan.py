@@ -149,7 +149,7 @@ def test_a_plan_serves_any_conductances():
 
 
 def test_auto_sketches_only_what_is_not_affordable(monkeypatch):
-    monkeypatch.setattr("corrvae.graphs.weights.plan._AFFORDABLE_SECONDS", 5e-3)
+    monkeypatch.setattr("corrvae.graphs.weights.plan._AFFORDABLE_SECONDS", 5e-4)
     graph = from_networkx(nx.disjoint_union(nx.barabasi_albert_graph(900, 4, seed=0), nx.complete_graph(5)))
     result = spanning_weights(graph, random_state=0)
     assert result.method == "sketch"

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from corrvae.graphs.graph import CorrelationGraph
-from corrvae.graphs.weights.kernels.adjacency import adjacency_lists, find_bridges, label_pieces
+from corrvae.graphs.weights.kernels.adjacency import adjacency_lists, find_bridges, label_pieces, peel_leaves
 from corrvae.graphs.weights.kernels.ordering import minimum_degree
 from corrvae.graphs.weights.kernels.symbolic import Structure, later_neighbors, supernode_tails
 from corrvae.monitor import Monitor
@@ -66,12 +66,17 @@ def split_into_pieces(graph: CorrelationGraph) -> Pieces:
     n = graph.n_vertices
     tails = np.ascontiguousarray(graph.edges[:, 0], np.int32)
     heads = np.ascontiguousarray(graph.edges[:, 1], np.int32)
-    is_bridge = find_bridges(n, *adjacency_lists(n, tails, heads))
+    is_bridge = peel_leaves(n, tails, heads)
     kept = np.flatnonzero(~is_bridge)
-    tails, heads = tails[kept], heads[kept]
-    pointers, neighbors, _ = adjacency_lists(n, tails, heads)
-    label, starts = label_pieces(n, pointers, neighbors)
-    pointers, neighbors, edge_of = adjacency_lists(int(starts[-1]), label[tails], label[heads])
+    n_left = n if kept.size else 0  # nothing is left of a forest
+    pointers, neighbors, edge_of = adjacency_lists(n_left, tails[kept], heads[kept])
+    inner = find_bridges(n_left, pointers, neighbors, edge_of)
+    if inner.any():
+        is_bridge[kept[inner]] = True
+        kept = kept[~inner]
+        pointers, neighbors, _ = adjacency_lists(n_left, tails[kept], heads[kept])
+    label, starts = label_pieces(n_left, pointers, neighbors)
+    pointers, neighbors, edge_of = adjacency_lists(int(starts[-1]), label[tails[kept]], label[heads[kept]])
     return Pieces(is_bridge, kept, pointers, neighbors, kept[edge_of], starts)
 
 

@@ -56,7 +56,8 @@ def sketch_bytes(structure: Structure, n_projections: int, n_threads: int) -> fl
     core_size = structure.columns.size - 1 - structure.first
     blocks = 4 * projection.WIDTH * core_size * (4 * n_threads)
     fill = 60.0 * (structure.later_rows.size + 2 * structure.tails.size)
-    return 8.0 * structure.columns[-1] + 4.0 * core_size * n_projections + blocks + fill
+    # The way back keeps a copy of the columns, and the projections both in blocks and side by side.
+    return 2 * 8.0 * structure.columns[-1] + 2 * 4.0 * core_size * n_projections + blocks + fill
 
 
 def solve_sketch(
@@ -148,7 +149,9 @@ class _Projections:
 
     def embedding(self) -> Float[np.ndarray, "core_vertices projections"]:
         """Vertices placed so that squared distances estimate resistances."""
-        return np.hstack(self.blocks) / np.float32(np.sqrt(self.n_blocks * projection.WIDTH))
+        points = np.hstack(self.blocks)
+        points /= np.float32(np.sqrt(self.n_blocks * projection.WIDTH))
+        return points
 
     def core_weights(self) -> tuple[Float[np.ndarray, " core_edges"], Float[np.ndarray, " core_edges"]]:
         """Estimated weight of every core edge, and its standard deviation for one projection.

@@ -32,6 +32,33 @@ def adjacency_lists(n_vertices, tails, heads):
 
 
 @njit(nogil=True, cache=True)
+def peel_leaves(n_vertices, tails, heads):
+    """Mark the edges that fall off when vertices of degree 1 are removed for as long as there are any.
+
+    They are bridges. One number a vertex is enough to find them: its degree in the upper half, and the exclusive or of
+    its edges in the lower, which is its last edge once the others are gone.
+    """
+    n_edges = tails.size
+    other = np.empty(n_edges, np.int32)  # either end of an edge gives the other one; -1 once it has fallen off
+    state = np.zeros(n_vertices, np.int64)
+    one = np.int64(1) << 32
+    for e in range(n_edges):
+        i, j = tails[e], heads[e]
+        other[e] = i ^ j
+        state[i] = (state[i] + one) ^ e
+        state[j] = (state[j] + one) ^ e
+    for start in range(n_vertices - 1, -1, -1):  # trees that grew vertex by vertex come apart the same way
+        v = start
+        while state[v] >> 32 == 1:
+            e = state[v] & (one - 1)
+            state[v] = 0
+            v = other[e] ^ v
+            other[e] = -1
+            state[v] = (state[v] - one) ^ e
+    return other < 0
+
+
+@njit(nogil=True, cache=True)
 def find_bridges(n_vertices, pointers, neighbors, edge_of):
     """Mark the edges whose removal disconnects their component (depth-first search, low points)."""
     is_bridge = np.zeros(neighbors.size // 2, np.bool_)

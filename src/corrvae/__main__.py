@@ -1,0 +1,5 @@
+"""``python -m corrvae`` is the command line."""
+
+from corrvae.cli import app
+
+app()

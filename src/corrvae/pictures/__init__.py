@@ -1,0 +1,1 @@
+"""Pictures of graphs, weights and runs, drawn with matplotlib without a window."""

@@ -1,0 +1,125 @@
+import networkx as nx
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from corrvae.graphs import spanning_weights
+from corrvae.graphs.weights.cuts import plan_cuts
+from corrvae.graphs.weights.exact import blas_threads, build_structures, invert_core, solve_structure
+from corrvae.graphs.weights.kernels import dense
+from corrvae.graphs.weights.pattern import order_pieces, split_into_pieces
+from corrvae.monitor import Cancelled, Monitor
+from support.elimination import conductance_matrix, exact_resistances, matrix_resistances
+from support.resistance import conductances_of, from_networkx, pinv_weights, two_communities
+
+
+def random_core(k: int, seed: int = 0, spread: float = 1.0) -> np.ndarray:
+    core = np.triu(10.0 ** np.random.default_rng(seed).uniform(-spread, spread, (k, k)), 1)
+    return core + core.T
+
+
+@pytest.fixture
+def meshes(monkeypatch):
+    """The cores that went through star-mesh elimination."""
+    seen, star_mesh = [], dense.star_mesh_resistances
+
+    def noted(core, control):
+        seen.append(len(core))
+        star_mesh(core, control)
+
+    monkeypatch.setattr(dense, "star_mesh_resistances", noted)
+    return seen
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 17, 100, 200])
+def test_a_core_becomes_its_resistances(k, meshes):
+    core = random_core(k)
+    expected = matrix_resistances(core)
+    invert_core(core, Monitor())
+    assert np.allclose(core, expected, rtol=1e-10, atol=1e-14)
+    assert not meshes
+
+
+def test_a_sparse_core_becomes_its_resistances(meshes):
+    core = conductance_matrix(from_networkx(nx.cycle_graph(100)))
+    invert_core(core, Monitor())
+    distance = np.abs(np.subtract.outer(np.arange(100), np.arange(100)))
+    assert np.allclose(core, distance * (100 - distance) / 100, rtol=1e-10, atol=1e-12)
+    assert not meshes
+
+
+def test_a_badly_scaled_core_keeps_its_digits(meshes):
+    core = conductance_matrix(two_communities(5))
+    expected = exact_resistances(core)
+    monitor = Monitor()
+    invert_core(core, monitor)
+    assert meshes == [10]
+    assert monitor.label == "core of 10 vertices, badly scaled"
+    assert np.allclose(core, expected, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_keep_seven_digits_at_any_scaling(seed):
+    core = random_core(7, seed, spread=6.0)
+    expected = core * exact_resistances(core)
+    resistances = core.copy()
+    invert_core(resistances, Monitor())
+    assert np.allclose(core * resistances, expected, rtol=0.0, atol=1e-7)  # less, and star-mesh takes over
+
+
+@pytest.mark.parametrize("n_vertices", [60, 80, 100])
+def test_two_communities_keep_ten_digits(n_vertices, meshes):
+    graph = two_communities(n_vertices)
+    within = conductances_of(graph) > 1.0
+    expected = np.where(within, 2 / n_vertices, 1 / 3)
+    assert np.allclose(spanning_weights(graph, "exact").weights, expected, rtol=1e-10, atol=0.0)
+
+    meshes.clear()
+    core = conductance_matrix(graph)
+    invert_core(core, Monitor())
+    assert meshes == [2 * n_vertices]
+    assert np.allclose(graph.conductances * core[tuple(graph.edges.T)], expected, rtol=1e-10, atol=0.0)
+
+
+def test_pieces_without_a_core_share_a_structure():
+    graphs = [nx.complete_graph(90), nx.cycle_graph(30), nx.complete_graph(100), nx.complete_graph(4)]
+    graph = from_networkx(nx.disjoint_union_all(graphs), seed=1)
+    pieces, monitor = split_into_pieces(graph), Monitor()
+    ordering = order_pieces(pieces, monitor)
+    cuts = plan_cuts(pieces, ordering, np.inf)
+    structures = build_structures(pieces, ordering, cuts, np.arange(4), monitor)
+    assert [structure.columns.size - 1 - structure.first for structure in structures] == [0, 90, 100]
+    assert sorted(np.concatenate([structure.later_edges for structure in structures])) == list(range(graph.n_edges))
+
+    truth = pinv_weights(graph) / graph.conductances
+    for structure in structures:  # each writes its own edges only
+        resistances = np.full(graph.n_edges, -1.0)
+        solve_structure(structure, graph.conductances, resistances, monitor)
+        mine = np.zeros(graph.n_edges, bool)
+        mine[structure.later_edges] = True
+        assert np.allclose(resistances[mine], truth[mine], rtol=1e-9)
+        assert np.all(resistances[~mine] == -1.0)
+    without = build_structures(pieces, ordering, cuts, np.array([0, 2]), monitor)
+    assert len(without) == 2
+
+
+def test_an_interrupted_solution_is_not_used():
+    monitor = Monitor()
+    monitor.control[0] = 1
+    with pytest.raises(Cancelled):
+        invert_core(random_core(50), monitor)
+
+
+def test_threads_are_limited_for_a_while():
+    def counts() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    np.linalg.inv(random_core(3))
+    before = counts()
+    assert before
+    with blas_threads(1):
+        assert set(counts()) == {1}
+    assert counts() == before
+    with pytest.raises(RuntimeError, match="broken"), blas_threads(1):
+        raise RuntimeError("broken")
+    assert counts() == before
