@@ -16,7 +16,7 @@ test: $(VENV)/.installed-dev  ## lint, type-check, test
 	$(BIN)/python -m pytest
 
 docs: $(VENV)/.installed-docs  ## the documentation, in site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed-bench  ## every benchmark; BENCH="spanning_weights" for one
 	@for name in $(or $(BENCH),$(basename $(notdir $(wildcard benchmarks/[a-z]*.py)))); do \

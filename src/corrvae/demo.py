@@ -56,7 +56,7 @@ def run_demo(folder: Path) -> None:
     forests = enumerate_forests(small)
     difference = np.abs(forests.mean(axis=0) - exact.weights).max()
     agree = "the same weights" if difference < 1e-12 else f"weights that differ by {difference:.0e}"
-    console.print(f"Counting all {len(forests)} maximal acyclic subgraphs of the first graph gives {agree}.", soft_wrap=True)
+    console.print(f"Counting all {len(forests)} maximal acyclic subgraphs of the first gives {agree}.", soft_wrap=True)
 
     figure = Figure(figsize=(11, 5), layout="constrained")
     for axes, example, result in zip(figure.subplots(1, 2), examples, results, strict=True):

@@ -1,5 +1,7 @@
 """The paper's statements about maximal acyclic subgraphs and edge weights, one test each."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import networkx as nx
@@ -9,8 +11,15 @@ import pytest
 from corrvae.graphs import CorrelationGraph, enumerate_forests, spanning_weights
 from support.resistance import conductances_of, forest_weights, from_networkx, laplacian
 
-SMALL = [graph for graph in nx.graph_atlas_g() if 1 <= graph.number_of_nodes() <= 6]  # up to isomorphism
-CONNECTED = [graph for graph in SMALL if nx.is_connected(graph)]
+
+def is_acyclic(edges: np.ndarray) -> bool:
+    tree_of = {v: {v} for v in edges.ravel().tolist()}
+    for i, j in edges.tolist():
+        if tree_of[i] is tree_of[j]:
+            return False
+        joined = tree_of[i] | tree_of[j]
+        tree_of.update(dict.fromkeys(joined, joined))
+    return True
 
 
 def listed(graph: CorrelationGraph) -> np.ndarray:
@@ -18,10 +27,9 @@ def listed(graph: CorrelationGraph) -> np.ndarray:
     n_edges = graph.n_vertices - nx.number_connected_components(graph.to_networkx())
     rows = []
     for chosen in combinations(range(graph.n_edges), n_edges):
-        subgraph = nx.Graph(graph.edges[list(chosen)].tolist())
-        if n_edges == 0 or nx.is_forest(subgraph):
-            row = np.zeros(graph.n_edges, bool)
-            row[list(chosen)] = True
+        row = np.zeros(graph.n_edges, bool)
+        row[list(chosen)] = True
+        if is_acyclic(graph.edges[row]):
             rows.append(row)
     return np.array(rows)
 
@@ -31,6 +39,27 @@ def minor(matrix: np.ndarray, *deleted: int) -> int:
     return round(float(np.linalg.det(matrix[np.ix_(kept, kept)])))
 
 
+@dataclass(frozen=True)
+class Case:
+    """A graph, with what several tests need of it."""
+
+    graph: CorrelationGraph
+
+    @cached_property
+    def forests(self) -> np.ndarray:
+        return listed(self.graph)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return spanning_weights(self.graph).weights
+
+
+# every graph of up to 6 vertices, up to isomorphism
+SMALL = [Case(from_networkx(graph)) for graph in nx.graph_atlas_g() if 1 <= graph.number_of_nodes() <= 6]
+CONNECTED = [case for case in SMALL if case.graph.n_components == 1]
+WEIGHTED = [Case(from_networkx(case.graph.to_networkx(), seed)) for seed, case in enumerate(SMALL)]
+
+
 def test_there_are_208_graphs_to_check():
     assert len(SMALL) == 208
     assert len(CONNECTED) == 143
@@ -38,53 +67,46 @@ def test_there_are_208_graphs_to_check():
 
 def test_weights_are_shares_of_maximal_acyclic_subgraphs():
     """The definition of the weights, on every graph of up to 6 vertices."""
-    for atlas in SMALL:
-        graph = from_networkx(atlas)
-        forests = listed(graph)
-        assert np.array_equal(np.unique(forests, axis=0), np.unique(enumerate_forests(graph), axis=0))
-        weights = spanning_weights(graph).weights
-        assert np.allclose(weights, forests.mean(axis=0), rtol=1e-12, atol=0.0), atlas
+    for case in SMALL:
+        assert np.array_equal(np.unique(case.forests, axis=0), np.unique(enumerate_forests(case.graph), axis=0))
+        assert np.allclose(case.weights, case.forests.mean(axis=0), rtol=1e-12, atol=0.0), case.graph.edges
 
 
 def test_conductances_weigh_the_subgraphs():
     """The same when a forest counts by the product of its conductances."""
-    for seed, atlas in enumerate(SMALL):
-        graph = from_networkx(atlas, seed)
-        weights = spanning_weights(graph).weights
-        assert np.allclose(weights, forest_weights(graph, listed(graph)), rtol=1e-11, atol=0.0), atlas
+    for case, plain in zip(WEIGHTED, SMALL, strict=True):
+        assert case.graph.conductances is not None
+        expected = forest_weights(case.graph, plain.forests)
+        assert np.allclose(case.weights, expected, rtol=1e-11, atol=0.0), case.graph.edges
 
 
 def test_matrix_tree_theorem():
     """The number of spanning trees is the (i, i)-cofactor of the Laplacian, for any i."""
-    for atlas in CONNECTED:
-        graph = from_networkx(atlas)
-        n_trees = len(enumerate_forests(graph))
-        assert {minor(laplacian(graph), i) for i in range(graph.n_vertices)} == {n_trees}
+    for case in CONNECTED:
+        matrix = laplacian(case.graph)
+        assert {minor(matrix, i) for i in range(case.graph.n_vertices)} == {len(case.forests)}
 
 
 def test_trees_that_contain_an_edge():
     """Their number is the minor that is left without the rows and columns of both ends, and their share the weight."""
-    for atlas in CONNECTED:
-        graph = from_networkx(atlas)
-        forests = enumerate_forests(graph)
-        weights = spanning_weights(graph).weights
-        for e, (i, j) in enumerate(graph.edges):
-            count = minor(laplacian(graph), i, j)
-            assert count == forests[:, e].sum()
-            assert np.isclose(weights[e], count / minor(laplacian(graph), i), rtol=1e-12)
+    for case in CONNECTED:
+        matrix = laplacian(case.graph)
+        for e, (i, j) in enumerate(case.graph.edges):
+            count = minor(matrix, i, j)
+            assert count == case.forests[:, e].sum()
+            assert np.isclose(case.weights[e], count / minor(matrix, i), rtol=1e-12)
 
 
-@pytest.mark.parametrize("conductance_seed", [None, 1])
-def test_weights_come_from_the_moore_penrose_inverse(conductance_seed):
+@pytest.mark.parametrize("cases", [SMALL, WEIGHTED], ids=["plain", "conductances"])
+def test_weights_come_from_the_moore_penrose_inverse(cases):
     """w_ij = L+_ii - L+_ij - L+_ji + L+_jj, also for graphs that are not connected."""
-    for atlas in SMALL:
-        graph = from_networkx(atlas, conductance_seed)
-        inverse = np.linalg.pinv(laplacian(graph), rcond=1e-12, hermitian=True)
+    for case in cases:
+        inverse = np.linalg.pinv(laplacian(case.graph), rcond=1e-12, hermitian=True)
         expected = [
             c * (inverse[i, i] - inverse[i, j] - inverse[j, i] + inverse[j, j])
-            for (i, j), c in zip(graph.edges, conductances_of(graph), strict=True)
+            for (i, j), c in zip(case.graph.edges, conductances_of(case.graph), strict=True)
         ]
-        assert np.allclose(spanning_weights(graph).weights, expected, atol=1e-10)
+        assert np.allclose(case.weights, expected, atol=1e-10)
 
 
 def test_weights_are_those_of_the_component():
@@ -95,11 +117,12 @@ def test_weights_are_those_of_the_component():
     assert np.allclose(together, np.concatenate(apart), rtol=1e-13)
 
 
-def test_the_sum_of_weights():
+@pytest.mark.parametrize("cases", [SMALL, WEIGHTED], ids=["plain", "conductances"])
+def test_the_sum_of_weights(cases):
     """Their sum is the number of vertices less the number of connected components."""
-    for atlas in SMALL:
-        total = spanning_weights(from_networkx(atlas)).weights.sum()
-        assert np.isclose(total, len(atlas) - nx.number_connected_components(atlas), rtol=1e-13)
+    for case in cases:
+        n_components = nx.number_connected_components(case.graph.to_networkx())
+        assert np.isclose(case.weights.sum(), case.graph.n_vertices - n_components, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n_vertices", [2, 3, 4, 5, 10, 63, 64, 65, 200])

@@ -4,12 +4,13 @@ import pytest
 from scipy.special import ndtri
 
 from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.weights import sketch as module
 from corrvae.graphs.weights.cuts import cut_low_degrees
 from corrvae.graphs.weights.kernels.projection import WIDTH
 from corrvae.graphs.weights.pattern import build_structure, order_pieces, split_into_pieces
 from corrvae.graphs.weights.sketch import sketch_bytes, solve_sketch
 from corrvae.monitor import Cancelled, Monitor
-from support.resistance import conductances_of, from_networkx, pinv_weights, scale_free
+from support.resistance import conductances_of, from_networkx, laplacian, pinv_weights, scale_free
 
 
 def structure_of(graph: CorrelationGraph):
@@ -116,6 +117,73 @@ def test_the_announced_memory_covers_what_is_alive_at_once():
         points = 2 * 4 * core_size * n_projections  # in blocks, and side by side
         assert sketch_bytes(structure, n_projections, 1) >= columns + points
     assert sketch_bytes(structure, 64, 2) > sketch_bytes(structure, 64, 1)
+
+
+def right_side(graph: CorrelationGraph) -> np.ndarray:
+    """Random columns that sum to zero over each component."""
+    normal = np.random.default_rng(0).normal(size=(graph.n_vertices, WIDTH))
+    for component in np.unique(graph.components):
+        mine = graph.components == component
+        normal[mine] -= normal[mine].mean(axis=0)
+    return normal.astype(np.float32)
+
+
+def solved(graph: CorrelationGraph, right: np.ndarray) -> tuple[np.ndarray, bool]:
+    i, j = graph.edges.T.astype(np.int32)
+    matrix = module._laplacian(module._Core(i.copy(), j.copy(), conductances_of(graph), graph.n_vertices))
+    assert np.allclose(matrix.toarray(), laplacian(graph), rtol=1e-6)
+    return module._conjugate_gradients(matrix, np.float32(1.0) / matrix.diagonal(), right.copy(), Monitor())
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        scale_free(300, 4),
+        from_networkx(nx.grid_2d_graph(12, 12)),
+        from_networkx(nx.disjoint_union(nx.complete_graph(6), nx.cycle_graph(11)), seed=1),
+    ],
+    ids=["scale-free", "grid", "pieces"],
+)
+def test_conjugate_gradients_solve_the_laplacian(graph, monkeypatch):
+    monkeypatch.setattr(module, "_TOLERANCE", 1e-6)
+    right = right_side(graph)
+    x, converged = solved(graph, right)
+    assert converged
+    assert np.allclose(laplacian(graph) @ x, right, atol=1e-4)
+    expected = np.linalg.lstsq(laplacian(graph), right.astype(float))[0]
+    i, j = graph.edges.T
+    assert np.allclose(x[i] - x[j], expected[i] - expected[j], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("graph", "n_eigenvalues"),
+    [(nx.complete_graph(9), 1), (nx.complete_bipartite_graph(4, 7), 2), (nx.cycle_graph(20), 10)],
+    ids=["complete", "bipartite", "cycle"],
+)
+def test_as_many_iterations_as_there_are_eigenvalues(graph, n_eigenvalues, monkeypatch):
+    monkeypatch.setattr(module, "_TOLERANCE", 1e-3)
+    graph = from_networkx(graph)
+    monkeypatch.setattr(module, "_MAX_ITERATIONS", n_eigenvalues)
+    assert solved(graph, right_side(graph))[1]
+    monkeypatch.setattr(module, "_MAX_ITERATIONS", n_eigenvalues - 1)
+    assert not solved(graph, right_side(graph))[1]
+
+
+def test_solves_stop_at_their_tolerance():
+    graph = scale_free(500)
+    right = right_side(graph)
+    x, converged = solved(graph, right)
+    assert converged
+    degrees = np.diag(laplacian(graph))[:, None]
+    residual = right - laplacian(graph) @ x
+    norms = np.sqrt((residual**2 / degrees).sum(axis=0) / (right**2 / degrees).sum(axis=0))
+    assert np.all(norms < 1.01 * module._TOLERANCE)
+    assert norms.max() > 0.01 * module._TOLERANCE
+
+
+def test_a_solve_that_does_not_converge_is_reported(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_ITERATIONS", 1)
+    assert not sketched(scale_free(300)).converged
 
 
 def test_stops_when_asked():

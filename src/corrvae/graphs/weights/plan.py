@@ -53,7 +53,7 @@ class SpanningPlan:
         graph: CorrelationGraph,
         *,
         method: Literal["auto", "exact", "sketch", "sample"] = "auto",
-        epsilon: float = 0.1,
+        epsilon: float = 0.08,
         delta: float = 0.05,
         simultaneous: bool = False,
         memory_budget: float | None = None,
@@ -157,8 +157,8 @@ class SpanningPlan:
             return self._solve_by_sampling(conductances, random_state, monitor)
         given = np.ones(self.graph.n_edges) if conductances is None else conductances
         resistances = np.zeros(given.size)
-        for structure in self._exact:
-            with blas_threads(self.n_threads):
+        with blas_threads(self.n_threads):
+            for structure in self._exact:
                 solve_structure(structure, given, resistances, monitor)
         weights = given * resistances
         sizes = [structure.columns.size - 1 - structure.first for structure in self._exact]
@@ -227,7 +227,7 @@ def spanning_weights(
     graph: CorrelationGraph,
     method: Literal["auto", "exact", "sketch", "sample"] = "auto",
     *,
-    epsilon: float = 0.1,
+    epsilon: float = 0.08,
     delta: float = 0.05,
     simultaneous: bool = False,
     memory_budget: float | None = None,

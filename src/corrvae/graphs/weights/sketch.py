@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, UInt
+from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.special import ndtri
 
 from corrvae.graphs.weights.kernels import projection
-from corrvae.graphs.weights.kernels.adjacency import adjacency_lists
 from corrvae.graphs.weights.kernels.elimination import back_substitute, eliminate, read_resistances, sparse_core
 from corrvae.graphs.weights.kernels.symbolic import Structure
 from corrvae.monitor import Monitor
@@ -86,7 +86,7 @@ def solve_sketch(
     keys = random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64)
     projections = _Projections(core, keys, n_threads)
     # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
-    blocks = int(np.clip((0.5 * quantile / epsilon) ** 2 / projection.WIDTH, 2, 8))
+    blocks = int(np.clip(np.ceil((0.5 * quantile / epsilon) ** 2 / projection.WIDTH), 2, 8))
     while True:
         if blocks > _MOST_BLOCKS:
             raise ValueError(
@@ -111,11 +111,8 @@ class _Projections:
 
     def __init__(self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int) -> None:
         self.core, self.keys, self.n_threads = core, keys, n_threads
-        pointers, neighbors, edge_of = adjacency_lists(core.n_vertices, core.tails, core.heads)
-        values = core.conductances.astype(np.float32)[edge_of]
-        degrees = np.bincount(core.tails, core.conductances, core.n_vertices)
-        degrees += np.bincount(core.heads, core.conductances, core.n_vertices)
-        self.laplacian = (pointers, neighbors, values, degrees.astype(np.float32))
+        self.laplacian = _laplacian(core)
+        self.inverse_degrees = np.float32(1.0) / self.laplacian.diagonal()
         self.roots = np.sqrt(core.conductances).astype(np.float32)
         self.linear = np.zeros(core.tails.size)
         self.quadratic = np.zeros(core.tails.size)
@@ -134,9 +131,7 @@ class _Projections:
         def solve(key: np.uint64):
             residual = np.empty((core.n_vertices, projection.WIDTH), np.float32)
             projection.project(core.tails, core.heads, self.roots, key, residual)
-            x, _, converged = projection.conjugate_gradients(
-                *self.laplacian, residual, _TOLERANCE, _MAX_ITERATIONS, monitor.control
-            )
+            x, converged = _conjugate_gradients(self.laplacian, self.inverse_degrees, residual, monitor)
             return x, converged, *projection.read_signs_and_squares(core.tails, core.heads, self.roots, key, x)
 
         with ThreadPoolExecutor(self.n_threads) as pool:
@@ -169,6 +164,42 @@ class _Projections:
             weights = np.clip((1.0 - mix) * from_signs + mix * from_squares, 1e-6, 1.0 - 1e-6)
         v = weights * (1.0 - weights)
         return weights, np.sqrt(2.0 * v * v / (1.0 - 2.0 * v))
+
+
+def _laplacian(core: _Core) -> csr_array:
+    i, j, c = core.tails, core.heads, core.conductances
+    n = core.n_vertices
+    degrees = np.bincount(i, c, n) + np.bincount(j, c, n)
+    both = coo_array((np.concatenate([-c, -c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
+    return csr_array(both + diags_array(degrees), dtype=np.float32)
+
+
+def _conjugate_gradients(
+    laplacian: csr_array,
+    inverse_degrees: Float[np.ndarray, " core_vertices"],
+    residual: Float[np.ndarray, "core_vertices width"],
+    monitor: Monitor,
+) -> tuple[Float[np.ndarray, "core_vertices width"], bool]:
+    """Solve L x = residual for all columns, preconditioned by the degrees; `residual` is overwritten.
+
+    Stops when every column's preconditioned residual norm has fallen to `_TOLERANCE` of its first; tells if it has.
+    """
+    x = np.zeros_like(residual)
+    direction = np.empty_like(residual)
+    norms = first_norms = projection.preconditioned(residual, inverse_degrees, direction)
+    for _ in range(_MAX_ITERATIONS):
+        monitor.check()
+        image = laplacian @ direction
+        step = _ratio(norms, projection.column_products(direction, image))
+        previous, norms = norms, projection.descend(step, direction, image, x, residual, inverse_degrees)
+        if np.all(norms <= _TOLERANCE**2 * first_norms):
+            return x, True
+        projection.turn(_ratio(norms, previous), residual, inverse_degrees, direction)
+    return x, False
+
+
+def _ratio(above: Float[np.ndarray, " width"], below: Float[np.ndarray, " width"]) -> Float[np.ndarray, " width"]:
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0).astype(np.float32)
 
 
 def _substitute_back(structure, elimination, projections: _Projections, conductances, monitor: Monitor):

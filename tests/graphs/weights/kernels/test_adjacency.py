@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -66,6 +68,6 @@ def test_pieces_are_runs_of_labels(graph):
     assert starts.size == len(expected) + 1
     old = {int(new): v for v, new in enumerate(label) if new >= 0}
     assert sorted(old) == list(range(starts[-1]))
-    found = {frozenset(old[k] for k in range(a, b)) for a, b in zip(starts[:-1], starts[1:], strict=True)}
+    found = {frozenset(old[k] for k in range(a, b)) for a, b in pairwise(starts)}
     assert found == expected
     assert np.array_equal(np.flatnonzero(label < 0), np.flatnonzero(graph.degrees == 0))

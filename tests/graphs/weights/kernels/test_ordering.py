@@ -146,7 +146,7 @@ def test_the_order_is_nearly_as_good_as_exact_minimum_degree():
 @pytest.mark.parametrize("limit", [3, 4, 6])
 def test_the_degree_limit_leaves_a_core(limit):
     grid = nx.grid_2d_graph(30, 30)
-    graph, ordering = ordered_whole(grid, degree=limit)
+    _, ordering = ordered_whole(grid, degree=limit)
     ends = pivot_ends(ordering)
     assert np.all(ordering.pivot_tails <= limit)
     assert 0 < ordering.piece_ordered[0] < 900
@@ -195,6 +195,17 @@ def test_a_stopped_piece_leaves_the_next_ones_alone():
     alone, alone_starts = pieces_first(from_networkx(nx.cycle_graph(50)))
     assert ordering.pivot_tails.tolist() == ordered(alone, alone_starts).pivot_tails.tolist()
     assert sorted(ordering.order) == list(range(220))
+
+
+def test_a_stopped_piece_leaves_nothing_in_the_degree_lists():
+    first, second = nx.random_regular_graph(8, 64, seed=1), nx.random_regular_graph(8, 300, seed=2)
+    graph, starts = pieces_first(from_networkx(nx.disjoint_union(first, second)))
+    ordering = ordered(graph, starts, stop_ratio=0.1)
+    assert ordering.piece_ordered[0] == 0
+    assert ordering.piece_ordered[1] > 100
+    assert sorted(ordering.order[64:]) == list(range(64, 364))
+    _, alone = ordered_whole(second, stop_ratio=0.1)
+    assert ordering.pivot_tails.tolist() == alone.pivot_tails.tolist()
 
 
 def test_work_is_counted_and_stops_when_asked():

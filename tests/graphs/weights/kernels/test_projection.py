@@ -1,10 +1,9 @@
 import networkx as nx
 import numpy as np
-import pytest
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.weights.kernels import projection
-from support.elimination import conductance_matrix, lists_of, no_control, star_mesh, structure_of
+from support.elimination import conductance_matrix, star_mesh, structure_of
 from support.resistance import conductances_of, from_networkx, laplacian, pinv_weights, scale_free
 
 WIDTH = projection.WIDTH
@@ -29,16 +28,6 @@ def projected(graph: CorrelationGraph, key: int) -> np.ndarray:
     out = np.full((graph.n_vertices, WIDTH), np.nan, np.float32)
     projection.project(*ends_and_roots(graph), np.uint64(key), out)
     return out
-
-
-def solved(graph: CorrelationGraph, right: np.ndarray, tolerance=1e-6, max_iterations=5000, control=None):
-    pointers, neighbors, edge_of = lists_of(graph)
-    values = conductances_of(graph).astype(np.float32)[edge_of]
-    degrees = np.diag(laplacian(graph)).astype(np.float32)
-    control = no_control() if control is None else control
-    return projection.conjugate_gradients(
-        pointers, neighbors, values, degrees, right.copy(), tolerance, max_iterations, control
-    )
 
 
 def test_projections_are_sums_of_random_signs():
@@ -82,50 +71,29 @@ def test_both_readings_average_to_the_weights():
     assert np.allclose(errors[0] * np.sqrt(n_keys * WIDTH), np.sqrt(v), rtol=0.2)
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [scale_free(300), scale_free(300, 4), from_networkx(nx.grid_2d_graph(12, 12)), from_networkx(nx.complete_graph(9))],
-    ids=["scale-free", "weighted", "grid", "complete"],
-)
-def test_conjugate_gradients_solve_the_laplacian(graph):
-    right = projected(graph, 3)
-    control = no_control()
-    x, iterations, converged = solved(graph, right, control=control)
-    assert converged
-    assert control.tolist() == [0, iterations]
-    expected = np.linalg.pinv(laplacian(graph)) @ right
-    found = x - x.mean(axis=0)
-    assert np.allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+def test_steps_of_the_descent_are_those_of_the_formulas():
+    generator = np.random.default_rng(4)
+    x, residual, direction, image = (generator.normal(size=(50, WIDTH)).astype(np.float32) for _ in range(4))
+    inverse_degrees = generator.uniform(0.1, 1.0, 50).astype(np.float32)
+    scaled = residual * inverse_degrees[:, None]
 
+    first = np.empty_like(residual)
+    norms = projection.preconditioned(residual, inverse_degrees, first)
+    assert np.allclose(first, scaled, rtol=1e-6)
+    assert np.allclose(norms, (residual * scaled).sum(axis=0), rtol=1e-5)
 
-def test_pieces_are_solved_side_by_side():
-    graph = from_networkx(nx.disjoint_union(nx.complete_graph(6), nx.cycle_graph(11)), seed=1)
-    right = projected(graph, 3)
-    x, _, converged = solved(graph, right)
-    assert converged
-    assert np.allclose(laplacian(graph) @ x, right, atol=1e-4)
+    assert np.allclose(projection.column_products(direction, image), (direction * image).sum(axis=0), atol=1e-4)
 
+    share = generator.uniform(size=WIDTH).astype(np.float32)
+    turned = direction.copy()
+    projection.turn(share, residual, inverse_degrees, turned)
+    assert np.allclose(turned, scaled + share * direction, atol=1e-5)
 
-def test_looser_solves_stop_earlier_at_their_tolerance():
-    graph = scale_free(500)
-    right = projected(graph, 3)
-    x, iterations, converged = solved(graph, right, tolerance=1e-2)
-    assert converged
-    assert iterations < solved(graph, right, tolerance=1e-5)[1]
-    degrees = np.diag(laplacian(graph))[:, None]
-    residual = right - laplacian(graph) @ x
-    norms = np.sqrt((residual**2 / degrees).sum(axis=0) / (right**2 / degrees).sum(axis=0))
-    assert np.all(norms < 1.01e-2)
-    assert norms.max() > 1e-4
-
-
-def test_what_does_not_converge_says_so():
-    graph = from_networkx(nx.cycle_graph(300))
-    _, iterations, converged = solved(graph, projected(graph, 1), max_iterations=5)
-    assert (iterations, converged) == (5, False)
-    x, _, converged = solved(graph, projected(graph, 1), control=np.array([1, 0]))
-    assert not converged
-    assert not x.any()
+    moved, rest = x.copy(), residual.copy()
+    norms = projection.descend(share, direction, image, moved, rest, inverse_degrees)
+    assert np.allclose(moved, x + share * direction, atol=1e-5)
+    assert np.allclose(rest, residual - share * image, atol=1e-5)
+    assert np.allclose(norms, (rest.astype(float) ** 2 * inverse_degrees[:, None]).sum(axis=0), rtol=1e-5)
 
 
 def test_exact_parts_are_inverse_sums_of_the_eliminated_ends():

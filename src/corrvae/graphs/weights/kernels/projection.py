@@ -9,18 +9,21 @@ its diagonal entry, which is s_e (P s)_e on average as well as (P s)_e^2.
 import numpy as np
 from numba import njit
 
-from corrvae.monitor import DONE, STOP
-
 WIDTH = 32  # columns of one block: one bit of a random word each
 
 
 @njit(nogil=True, cache=True, inline="always")
 def _random_word(counter):
-    """Hash a counter to 64 random bits (SplitMix64's finaliser)."""
+    """Hash a counter to 32 random bits (the finaliser of SplitMix64)."""
     z = counter + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return np.uint32(z ^ (z >> np.uint64(31)))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _sign(word, c):
+    return np.float32(1.0) - np.float32(2.0) * np.float32((word >> np.uint32(c)) & np.uint32(1))
 
 
 @njit(nogil=True, cache=True)
@@ -29,11 +32,11 @@ def project(tails, heads, roots, key, out):
     out[:] = 0.0
     for e in range(tails.size):
         word = _random_word(np.uint64(e) ^ key)
-        i, j = tails[e], heads[e]
+        tail, head = out[tails[e]], out[heads[e]]
         for c in range(WIDTH):
-            x = roots[e] if (word >> np.uint64(c)) & np.uint64(1) else -roots[e]
-            out[i, c] += x
-            out[j, c] -= x
+            x = roots[e] * _sign(word, c)
+            tail[c] += x
+            head[c] -= x
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
@@ -43,78 +46,57 @@ def read_signs_and_squares(tails, heads, roots, key, x):
     quadratic = np.empty(tails.size, np.float32)
     for e in range(tails.size):
         word = _random_word(np.uint64(e) ^ key)
-        i, j = tails[e], heads[e]
+        tail, head = x[tails[e]], x[heads[e]]
         first, second = np.float32(0.0), np.float32(0.0)
         for c in range(WIDTH):
-            y = roots[e] * (x[i, c] - x[j, c])
-            first += y if (word >> np.uint64(c)) & np.uint64(1) else -y
+            y = tail[c] - head[c]
+            first += y * _sign(word, c)
             second += y * y
-        linear[e] = first
-        quadratic[e] = second
+        linear[e] = roots[e] * first
+        quadratic[e] = roots[e] * roots[e] * second
     return linear, quadratic
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _multiply(pointers, neighbors, values, degrees, x, y, products):
-    """y = L x, and the inner products of the columns of x and y."""
-    products[:] = 0.0
-    total = np.empty(WIDTH, np.float32)
-    for v in range(degrees.size):
+@njit(nogil=True, cache=True)
+def preconditioned(residual, inverse_degrees, direction):
+    """Write residual / degree to `direction`; return the inner products of their columns."""
+    norms = np.zeros(WIDTH, np.float64)
+    for v in range(inverse_degrees.size):
         for c in range(WIDTH):
-            total[c] = degrees[v] * x[v, c]
-        for t in range(pointers[v], pointers[v + 1]):
-            u = neighbors[t]
-            for c in range(WIDTH):
-                total[c] -= values[t] * x[u, c]
-        for c in range(WIDTH):
-            y[v, c] = total[c]
-            products[c] += total[c] * x[v, c]
+            direction[v, c] = residual[v, c] * inverse_degrees[v]
+            norms[c] += residual[v, c] * direction[v, c]
+    return norms
 
 
 @njit(nogil=True, cache=True)
-def conjugate_gradients(pointers, neighbors, values, degrees, residual, tolerance, max_iterations, control):
-    """Solve L x = residual for all columns, preconditioned by the degrees; `residual` is overwritten.
-
-    Stops when every column's preconditioned residual norm is below `tolerance` times its first.
-    Returns x, the number of iterations, and whether it converged.
-    """
-    n = degrees.size
-    x = np.zeros((n, WIDTH), np.float32)
-    direction = np.empty((n, WIDTH), np.float32)
-    image = np.empty((n, WIDTH), np.float32)
-    norms = np.zeros(WIDTH, np.float64)
+def column_products(x, y):
+    """Inner products of the columns of two matrices."""
     products = np.zeros(WIDTH, np.float64)
-    step = np.zeros(WIDTH, np.float32)
-    for v in range(n):
+    for v in range(x.shape[0]):
         for c in range(WIDTH):
-            direction[v, c] = residual[v, c] / degrees[v]
-            norms[c] += residual[v, c] * direction[v, c]
-    first_norms = norms.copy()
-    for iteration in range(max_iterations):
-        if control[STOP]:
-            break
-        _multiply(pointers, neighbors, values, degrees, direction, image, products)
+            products[c] += x[v, c] * y[v, c]
+    return products
+
+
+@njit(nogil=True, cache=True)
+def descend(step, direction, image, x, residual, inverse_degrees):
+    """Move x along the direction, the residual along its image; return the new preconditioned norms."""
+    norms = np.zeros(WIDTH, np.float64)
+    for v in range(inverse_degrees.size):
         for c in range(WIDTH):
-            step[c] = norms[c] / products[c] if products[c] > 0.0 else 0.0
-        previous = norms.copy()
-        norms[:] = 0.0
-        for v in range(n):
-            inverse = np.float32(1.0) / degrees[v]
-            for c in range(WIDTH):
-                x[v, c] += step[c] * direction[v, c]
-                r = residual[v, c] - step[c] * image[v, c]
-                residual[v, c] = r
-                norms[c] += r * r * inverse
-        control[DONE] += 1
-        if np.all(norms <= tolerance * tolerance * first_norms):
-            return x, iteration + 1, True
+            x[v, c] += step[c] * direction[v, c]
+            r = residual[v, c] - step[c] * image[v, c]
+            residual[v, c] = r
+            norms[c] += r * r * inverse_degrees[v]
+    return norms
+
+
+@njit(nogil=True, cache=True)
+def turn(share, residual, inverse_degrees, direction):
+    """The next direction: the preconditioned residual plus a share of the last direction."""
+    for v in range(inverse_degrees.size):
         for c in range(WIDTH):
-            step[c] = norms[c] / previous[c] if previous[c] > 0.0 else 0.0
-        for v in range(n):
-            inverse = np.float32(1.0) / degrees[v]
-            for c in range(WIDTH):
-                direction[v, c] = inverse * residual[v, c] + step[c] * direction[v, c]
-    return x, max_iterations, False
+            direction[v, c] = residual[v, c] * inverse_degrees[v] + share[c] * direction[v, c]
 
 
 @njit(nogil=True, cache=True)
