@@ -68,11 +68,11 @@ def test_samples_follow_their_distribution(conductance_seed):
     position = {row.tobytes(): k for k, row in enumerate(forests)}
     generator = np.random.default_rng(0)
     counts = np.zeros(len(forests))
-    n_samples = 3000
+    n_samples = 1500
     for _ in range(n_samples):
         row = np.zeros(graph.n_edges, bool)
         row[sample_forest(graph, generator)] = True
         counts[position[row.tobytes()]] += 1
     products = np.ones(len(forests)) if graph.conductances is None else np.exp(forests @ np.log(graph.conductances))
     assert chisquare(counts, n_samples * products / products.sum()).pvalue > 1e-3
-    assert np.allclose(counts @ forests / n_samples, forest_weights(graph, forests), atol=0.05)
+    assert np.allclose(counts @ forests / n_samples, forest_weights(graph, forests), atol=0.06)

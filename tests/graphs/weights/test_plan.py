@@ -21,9 +21,11 @@ def test_exact_weights_are_shares_of_forests(graph):
 @given(graphs(max_vertices=40))
 @settings(max_examples=60)
 def test_exact_weights_are_resistances(graph):
+    if graph.conductances is not None:  # pinv loses its digits at the range of conductances that is drawn
+        graph = CorrelationGraph(graph.edges, graph.n_vertices, conductances=np.cbrt(graph.conductances))
     result = spanning_weights(graph)
     assert result.method == "exact"
-    assert np.allclose(result.weights, pinv_weights(graph), atol=1e-7)  # as good as pinv is at these conductances
+    assert np.allclose(result.weights, pinv_weights(graph), atol=1e-10)
     assert np.isclose(result.weights.sum(), graph.n_vertices - graph.n_components, rtol=1e-12)
     assert np.all((result.weights > 0) & (result.weights <= 1))
 

@@ -32,7 +32,7 @@ def restore_sum(
     lower: Float[np.ndarray, " edges"],
     total: float,
 ) -> Float[np.ndarray, " edges"]:
-    """Move estimates to the nearest ones, in units of their variance, that lie in [lower, 1] and sum to `total`.
+    """Clip estimates to [lower, 1] and share out what their sum lacks, or has too much, in proportion to their variance.
 
     Examples
     --------
