@@ -32,7 +32,7 @@ def restore_sum(
     lower: Float[np.ndarray, " edges"],
     total: float,
 ) -> Float[np.ndarray, " edges"]:
-    """Clip estimates to [lower, 1] and share out what their sum lacks, or has too much, in proportion to their variance.
+    """Clip estimates to [lower, 1] and share out what their sum lacks or exceeds, in proportion to their variance.
 
     Examples
     --------
