@@ -45,3 +45,13 @@ print([name for name in heavy if name in sys.modules])
 def test_the_package_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "corrvae", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == corrvae.__version__
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")
+    for folder in (taken, taken / "below"):
+        result = CliRunner().invoke(app, ["demo", "--out", str(folder)])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"{folder}: cannot be written (")
+        assert len(result.stderr.splitlines()) == 1

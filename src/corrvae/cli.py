@@ -30,5 +30,10 @@ def demo(
     Example: corrvae demo --out /tmp/demo
     """
     from corrvae.demo import run_demo
+    from corrvae.errors import CorrvaeError
 
-    run_demo(out)
+    try:
+        run_demo(out)
+    except CorrvaeError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error

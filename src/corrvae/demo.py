@@ -1,5 +1,7 @@
 """What `corrvae demo` shows: spanning weights of two built-in graphs, in a table and a picture."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from corrvae.errors import CorrvaeError
 from corrvae.graphs import CorrelationGraph, SpanningWeights, enumerate_forests, spanning_weights
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ def run_demo(folder: Path) -> None:
 
     from corrvae.pictures.spanning import draw_weights
 
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     examples = [small_example(), village()]
     results = [spanning_weights(example.graph) for example in examples]
     console = Console()
@@ -62,10 +67,18 @@ def run_demo(folder: Path) -> None:
     for axes, example, result in zip(figure.subplots(1, 2), examples, results, strict=True):
         draw_weights(example.graph, result.weights, example.positions, axes, label_edges=len(result) < 20)
         axes.set_title(f"{example.title}: the share of forests through each edge", fontsize=10)
-    folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "spanning_weights.png"
-    figure.savefig(picture, dpi=150)
+    with _writing(picture):
+        figure.savefig(picture, dpi=150)
     console.print(f"The picture is in [bold]{picture}[/bold]", soft_wrap=True)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CorrvaeError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def _table(examples: list[Example], results: list[SpanningWeights]) -> "Table":

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter, defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph
-from corrvae.graphs.canonical import Dropped, DroppedEdgesWarning
+from corrvae.graphs.canonical import Dropped, DroppedEdgesWarning, check_conductances
+from corrvae.graphs.pairs import EdgeError
 from support.unchecked import unchecked
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=30)
@@ -110,12 +112,37 @@ def test_conductances_must_be_finite_and_positive(wrong):
         ([[1.0], [1.0]], ValueError, r"not \(2, 1\)"),
         (["a", "b"], TypeError, "real numbers"),
         ([1j, 1j], TypeError, "real numbers"),
-        ([1.0, object()], TypeError, "real numbers"),
+        ([1.0, object()], TypeError, r"^edge 1: \(1, 2\) has conductance <object .*real numbers, not object$"),
+        ([2.0, "x"], TypeError, r"^edge 1: \(1, 2\) has conductance 'x'; conductances must be real numbers, not str$"),
+        ([1.0, None], TypeError, r"^edge 1: \(1, 2\) has conductance None"),
+        ([[1.0], [1.0, 2.0]], TypeError, r"^edge 0: \(0, 1\) has conductance \[1.0\]"),
+        ([1.0, 10**400], ValueError, r"^edge 1: \(1, 2\) has conductance inf; it must be finite"),
+        (np.array([1, "2"], dtype=object), TypeError, r"^edge 1: \(1, 2\) has conductance '2'"),
     ],
 )
 def test_conductances_must_be_one_number_an_edge(conductances, kind, sentence):
     with pytest.raises(kind, match=sentence):
         build([(0, 1), (1, 2)], conductances=conductances)
+
+
+def test_checked_conductances_are_new_floats_and_faults_print_as_plain_numbers():
+    given = np.array([1.0, 2.0])
+    checked = check_conductances(given, 2, "edge {}".format)
+    assert checked.tolist() == [1.0, 2.0]
+    assert not np.shares_memory(checked, given)
+    assert check_conductances(np.array([True]), 1, str).dtype == np.float64
+    assert check_conductances([Fraction(1, 2), 3], 2, str).tolist() == [0.5, 3.0]
+    assert check_conductances([], 0, str).shape == (0,)
+    with pytest.raises(EdgeError) as caught:
+        check_conductances(np.array([1, 0]), 2, "the {}th".format)
+    assert str(caught.value) == "edge 1: the 1th has conductance 0.0; it must be finite and positive"
+
+
+def test_conductances_of_repeats_must_not_overflow():
+    pairs = [("c", "a"), ("a", "b"), ("a", "b")]
+    with pytest.raises(ValueError, match=r"^edge 1: \('a', 'b'\) is given several times with conductances that add up"):
+        CorrelationGraph.from_edges(pairs, conductances=[1.0, 1e308, 1e308])
+    assert CorrelationGraph.from_edges(pairs, conductances=[1.0, 8e307, 8e307]).conductances.tolist() == [1.6e308, 1.0]
 
 
 def test_everything_dropped_is_in_one_warning():

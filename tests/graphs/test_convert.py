@@ -1,3 +1,4 @@
+import re
 from types import SimpleNamespace
 
 import networkx
@@ -147,6 +148,11 @@ def test_networkx_conductances_are_checked():
     graph["b"]["c"]["weight"] = -1.0
     with pytest.raises(ValueError, match=r"edge \('b', 'c'\) has conductance -1.0; it must be finite and positive"):
         CorrelationGraph.from_networkx(graph, conductance="weight")
+    for wrong in ("2.5", None, [1.0], 1j):
+        graph["b"]["c"]["weight"] = wrong
+        sentence = f"edge ('b', 'c') has 'weight' {wrong!r}, which is not a number"
+        with pytest.raises(TypeError, match=re.escape(sentence)):
+            CorrelationGraph.from_networkx(graph, conductance="weight")
     with pytest.raises(TypeError, match="networkx graph, not list"):
         CorrelationGraph.from_networkx([(0, 1)])
 

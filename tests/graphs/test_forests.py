@@ -42,8 +42,14 @@ def test_long_paths_and_cycles_are_listed():
     assert len(enumerate_forests(from_networkx(nx.cycle_graph(200)))) == 200
 
 
+def test_few_forests_behind_many_bridges_are_found_at_once():
+    assert len(enumerate_forests(from_networkx(nx.lollipop_graph(4, 300)))) == 16
+
+
 def test_refuses_what_is_too_much():
-    with pytest.raises(ValueError, match=r"about 1e\+08 maximal acyclic subgraphs, more than limit=1,000,000"):
+    with pytest.raises(ValueError, match=r"about 10\^456 maximal"):
+        enumerate_forests(from_networkx(nx.complete_graph(200)))
+    with pytest.raises(ValueError, match=r"about 100,000,000 maximal acyclic subgraphs, more than limit=1,000,000"):
         enumerate_forests(from_networkx(nx.complete_graph(10)))
     with pytest.raises(ValueError, match="listed up to 2,000 vertices, and the graph has 2,001"):
         enumerate_forests(from_networkx(nx.path_graph(2001)))

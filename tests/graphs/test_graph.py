@@ -164,7 +164,7 @@ def test_unknown_ids_are_refused_with_their_place():
     graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
     with pytest.raises(ValueError, match="position 1: id 'z' is not among the 3 vertices"):
         graph.index_of(["a", "z"])
-    with pytest.raises(ValueError, match="id 'z' is not among"):
+    with pytest.raises(ValueError, match=r"^id 'z' is not among the 3 vertices$"):
         graph.neighbors("z")
     with pytest.raises(ValueError, match=r"id 0 is not among .* like 'a'"):
         graph.subgraph([0])
@@ -219,3 +219,14 @@ def test_importing_the_graph_loads_nothing_heavy():
     code = f"import sys; from corrvae.graphs import CorrelationGraph; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@given(graphs(ids=True))
+def test_a_graph_contains_its_ids_and_is_not_iterated_over(graph):
+    assert all(value in graph for value in graph.ids.tolist())
+    assert "no such vertex" not in graph
+    assert None not in graph
+    with pytest.raises(TypeError, match=r"not iterated over: its vertices are in graph\.ids"):
+        list(graph)
+    with pytest.raises(TypeError, match=r"id \[0\] is not hashable"):
+        _ = [0] in graph

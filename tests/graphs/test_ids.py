@@ -79,3 +79,13 @@ def test_dates_and_pandas_missing_values():
     assert VertexIds.from_vertices(days).values.tolist() == list(days)
     with pytest.raises(ValueError, match="no id at position 1"):
         VertexIds.from_vertices(pandas.Series([1, None], dtype="Int64"))
+
+
+def test_one_id_is_found_or_refused_without_a_position():
+    ids = VertexIds.from_vertices([10, 20])
+    assert (ids.find_one(20), ids.find_one(np.int64(10)), ids.find_one(3), ids.find_one("10")) == (1, 0, -1, -1)
+    assert ids.locate_one(20) == 1
+    with pytest.raises(ValueError, match=r"^id 3 is not among the 2 vertices$"):
+        ids.locate_one(np.int64(3))
+    with pytest.raises(ValueError, match=r"^position 1: id 3 is not among the 2 vertices$"):
+        ids.locate([10, 3])

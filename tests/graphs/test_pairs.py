@@ -1,11 +1,15 @@
 import pickle
 from fractions import Fraction
+from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
+from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.ids import VertexIds
 from corrvae.graphs.pairs import EdgeError, code_pairs, index_pairs, place_edges
 from support.unchecked import unchecked
@@ -129,3 +133,18 @@ def test_an_unknown_id_is_refused_with_its_edge_and_may_be_of_the_wrong_type():
 def test_edge_errors_survive_pickling():
     error = pickle.loads(pickle.dumps(EdgeError(3, "is odd")))
     assert (error.position, str(error)) == (3, "edge 3: is odd")
+
+
+@pytest.mark.parametrize(
+    ("graph", "sentence"),
+    [
+        (sparse.csr_array([[0, 1], [1, 0]]), "csr_array; CorrelationGraph.from_scipy reads that"),
+        (networkx.path_graph(3), "Graph; CorrelationGraph.from_networkx reads that"),
+        (SimpleNamespace(edge_index=[[0], [1]]), "SimpleNamespace; CorrelationGraph.from_pyg reads that"),
+        (CorrelationGraph.from_edges([(0, 1)]), "a CorrelationGraph; its id_pairs are"),
+    ],
+)
+@pytest.mark.parametrize("count", [None, 3])
+def test_a_graph_in_the_place_of_pairs_is_sent_to_its_reader(graph, sentence, count):
+    with unchecked(), pytest.raises(TypeError, match=f"^edges must be pairs of ids, not {sentence}$"):
+        place_edges(graph, None, count)

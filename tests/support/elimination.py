@@ -25,7 +25,7 @@ def structure_of(graph: CorrelationGraph, order: np.ndarray, n_eliminated: int) 
     n = graph.n_vertices
     later = later_neighbors(order, *lists_of(graph), n)
     starts = np.arange(n_eliminated)
-    tails = supernode_tails(starts, starts + 1, later[0], later[1], n, n * n, no_control())
+    tails = supernode_tails(starts, starts + 1, later[0], later[1], n, no_control())
     return Structure(starts, starts + 1, *tails, *later, n_eliminated)
 
 

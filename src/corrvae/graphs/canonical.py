@@ -1,7 +1,7 @@
 """Given pairs in, canonical edges out: i < j, sorted, each once, with a count of what was dropped on the way."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -97,8 +97,10 @@ def canonicalize(
     else:
         order = np.argsort(arcs, kind="stable")
         starts = _starts(arcs[order])
-        values = np.add.reduceat(conductances[proper][order], starts) if len(starts) else np.empty(0)
+        with np.errstate(over="ignore"):
+            values = np.add.reduceat(conductances[proper][order], starts) if len(starts) else np.empty(0)
         arcs, origin = arcs[order][starts], proper[order][starts]
+        _refuse_overflow(values, origin, placed)
     repeats = 0 if conductances is not None else len(proper) - len(arcs)
 
     codes = arcs >> 1
@@ -136,7 +138,7 @@ def check_canonical(edges: Any, n_vertices: int, conductances: Any, vertices: It
             " CorrelationGraph.from_edges takes them as they come",
         )
     placed = PlacedPairs(placed.pairs, ids)
-    return CanonicalEdges(placed.pairs.copy(), check_conductances(conductances, placed), ids, Dropped())
+    return CanonicalEdges(placed.pairs.copy(), pair_conductances(conductances, placed), ids, Dropped())
 
 
 def check_directed(directed: str | None) -> Direction:
@@ -148,27 +150,66 @@ def check_directed(directed: str | None) -> Direction:
     return "mutual"
 
 
-def check_conductances(conductances: Any, placed: PlacedPairs) -> Float[np.ndarray, " pairs"] | None:
-    """Take conductances as float64, one a pair, finite and positive."""
+def pair_conductances(conductances: Any, placed: PlacedPairs) -> Float[np.ndarray, " pairs"] | None:
+    """Take the conductances of given pairs, if there are any."""
     if conductances is None:
         return None
-    array = as_array(conductances)
-    array = np.asarray(list(conductances) if array is None else array)
-    expected = (len(placed.pairs),)
-    if array.shape != expected:
-        raise ValueError(f"conductances must have shape {expected}, one for each given edge, not {array.shape}")
-    if array.dtype.kind not in "iufbO":
-        raise TypeError(f"conductances must be real numbers, not {array.dtype}")
-    try:
-        values = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError("conductances must be real numbers") from error
-    wrong = ~(np.isfinite(values) & (values > 0))
+    return check_conductances(conductances, len(placed.pairs), lambda k: name_edge(placed.pairs[k], placed.ids))
+
+
+def check_conductances(values: Any, n_edges: int, name_edge: Callable[[int], str]) -> Float[np.ndarray, " edges"]:
+    """Take conductances as a new float64 array: one an edge, numbers, finite and positive.
+
+    Parameters
+    ----------
+    values
+        An array, series, tensor or other iterable.
+    n_edges
+        How many there must be.
+    name_edge
+        Writes the k-th edge by its ids; `name_edge` does.
+
+    Raises
+    ------
+    EdgeError
+        A ValueError, at the first edge whose conductance is not finite and positive.
+    TypeError
+        At the first edge whose conductance is not a real number.
+    """
+    array = as_array(values)
+    array = _array_of(list(values)) if array is None else array
+    if array.shape != (n_edges,):
+        raise ValueError(f"conductances must have shape {(n_edges,)}, one for each edge, not {array.shape}")
+    if array.dtype.kind in "iufb":
+        checked = array.astype(np.float64)
+    else:
+        numbers = [as_number(value) for value in array.tolist()]
+        if None in numbers:
+            position = numbers.index(None)
+            value = array.tolist()[position]
+            raise TypeError(
+                f"edge {position}: {name_edge(position)} has conductance {value!r};"
+                f" conductances must be real numbers, not {type(value).__name__}"
+            )
+        checked = np.array(numbers, dtype=np.float64)
+    wrong = ~(np.isfinite(checked) & (checked > 0))
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
-        edge = name_edge(placed.pairs[position], placed.ids)
-        raise EdgeError(position, f"{edge} has conductance {values[position]}; it must be finite and positive")
-    return values
+        value = float(checked[position])
+        raise EdgeError(position, f"{name_edge(position)} has conductance {value}; it must be finite and positive")
+    return checked
+
+
+def as_number(value: Any) -> float | None:
+    """Give a real number as a float, and None for anything else; a string is no number, whatever it says."""
+    if isinstance(value, (str, bytes)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+    except (TypeError, ValueError):
+        return None
 
 
 def name_edge(pair: Int[np.ndarray, "2"], ids: VertexIds) -> str:
@@ -188,6 +229,27 @@ def _starts(ordered: Int[np.ndarray, " values"]) -> Int[np.ndarray, " runs"]:
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return np.flatnonzero(new)
+
+
+def _array_of(values: list[Any]) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        array = None
+    if array is not None and (array.dtype.kind in "iufb" or array.ndim != 1):
+        return array
+    # one string would make strings of the numbers beside it
+    objects = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):
+        objects[k] = value
+    return objects
+
+
+def _refuse_overflow(sums: Float[np.ndarray, " arcs"], origin: Int[np.ndarray, " arcs"], placed: PlacedPairs) -> None:
+    if not np.isfinite(sums).all():
+        position = int(origin[np.flatnonzero(~np.isfinite(sums))[0]])
+        edge = name_edge(placed.pairs[position], placed.ids)
+        raise EdgeError(position, f"{edge} is given several times with conductances that add up to more than a float")
 
 
 def _check_agreement(

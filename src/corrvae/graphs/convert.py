@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Shaped
 from scipy.sparse import coo_array, csr_array, issparse
 
-from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, check_conductances
+from corrvae.graphs.canonical import CanonicalEdges, Direction, as_number, canonicalize, pair_conductances
 from corrvae.graphs.ids import VertexIds, named
 from corrvae.graphs.pairs import EdgeError, PlacedPairs, checked_count, index_pairs, place_edges
 
@@ -41,7 +41,7 @@ def read_scipy(
         values = _conductances(entries.data[off], weighted)
         if values is not None:
             full = np.ones(len(pairs))
-            full[off] = check_conductances(values, PlacedPairs(pairs[off], placed.ids))
+            full[off] = pair_conductances(values, PlacedPairs(pairs[off], placed.ids))
             values = full
         return canonicalize(placed, values, "symmetric" if direction == "either" else direction)
     except EdgeError as error:
@@ -69,12 +69,14 @@ def read_networkx(
             if conductance not in attributes:
                 there = ", ".join(map(repr, sorted(map(str, attributes)))) or "none"
                 raise ValueError(f"edge ({first!r}, {second!r}) has no attribute {conductance!r}; it has {there}")
-            values.append(attributes[conductance])
-        values = np.asarray(values, dtype=np.float64)
+            values.append(as_number(attributes[conductance]))
+            if values[-1] is None:
+                found = attributes[conductance]
+                raise TypeError(f"edge ({first!r}, {second!r}) has {conductance!r} {found!r}, which is not a number")
     # an undirected edge counts in both directions already
     direction = direction if graph.is_directed() else "either"
     try:
-        return canonicalize(placed, check_conductances(values, placed), direction)
+        return canonicalize(placed, pair_conductances(values, placed), direction)
     except EdgeError as error:
         raise ValueError(f"edge {error.problem}") from error
 
@@ -99,7 +101,7 @@ def read_pyg(
     if weighted and weight is None:
         raise ValueError("weighted=True, but the data has no edge_weight")
     values = None if weight is None else _conductances(_to_numpy(weight), weighted)
-    return canonicalize(placed, check_conductances(values, placed), direction)
+    return canonicalize(placed, pair_conductances(values, placed), direction)
 
 
 def write_scipy(graph: "CorrelationGraph") -> csr_array:

@@ -2,6 +2,8 @@
 
 import numpy as np
 from jaxtyping import Bool, Int
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs.graph import CorrelationGraph
 from corrvae.graphs.weights.kernels import wilson
@@ -40,10 +42,12 @@ def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Boo
         raise ValueError(
             f"forests are listed up to {_MOST_VERTICES:,} vertices, and the graph has {graph.n_vertices:,}"
         )
-    expected = _count_forests(graph)
-    if expected > limit * (1.0 + 1e-6):
-        raise ValueError(f"the graph has about {expected:.3g} maximal acyclic subgraphs, more than limit={limit:,}")
-    n_forest_edges = graph.n_vertices - graph.n_components
+    log_count = _log_count_forests(graph)
+    if log_count > np.log(limit) + 1e-6:
+        many = f"{np.exp(log_count):,.0f}" if log_count < np.log(1e9) else f"10^{log_count / np.log(10):.0f}"
+        raise ValueError(f"the graph has about {many} maximal acyclic subgraphs, more than limit={limit:,}")
+    n_trees = graph.n_components
+    n_forest_edges = graph.n_vertices - n_trees
     forests: list[list[int]] = []
     # What is still to be tried: edges chosen so far, the next edge to decide on, and the tree of every vertex.
     stack: list[tuple[list[int], int, list[int]]] = [([], 0, list(range(graph.n_vertices)))]
@@ -51,11 +55,12 @@ def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Boo
         chosen, edge, tree_of = stack.pop()
         if len(chosen) == n_forest_edges:
             forests.append(chosen)
-        elif graph.n_edges - edge >= n_forest_edges - len(chosen):
-            i, j = (tree_of[v] for v in graph.edges[edge])
+            continue
+        i, j = (tree_of[v] for v in graph.edges[edge])
+        if i == j or _can_span(tree_of, graph.edges[edge + 1 :], n_trees):  # else every forest needs this edge
             stack.append((chosen, edge + 1, tree_of))
-            if i != j:
-                stack.append(([*chosen, edge], edge + 1, [i if tree == j else tree for tree in tree_of]))
+        if i != j:
+            stack.append(([*chosen, edge], edge + 1, [i if tree == j else tree for tree in tree_of]))
     rows = np.zeros((len(forests), graph.n_edges), bool)
     for row, forest in zip(rows, forests, strict=True):
         row[forest] = True
@@ -110,12 +115,20 @@ def sample_forest(
     return np.sort(np.concatenate([inside, np.flatnonzero(pieces.is_bridge)]))
 
 
-def _count_forests(graph: CorrelationGraph) -> float:
-    """Number of maximal acyclic subgraphs, by the matrix tree theorem on each component."""
+def _can_span(tree_of: list[int], edges: Int[np.ndarray, "edges 2"], n_trees: int) -> bool:
+    """Whether these edges join the trees into `n_trees`."""
+    n = len(tree_of)
+    i, j = np.asarray(tree_of)[edges].T
+    n_found = connected_components(coo_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[0]
+    return n_found - (n - len(set(tree_of))) == n_trees  # labels that no vertex bears count as components there
+
+
+def _log_count_forests(graph: CorrelationGraph) -> float:
+    """Logarithm of the number of maximal acyclic subgraphs, by the matrix tree theorem on each component."""
     laplacian = np.zeros((graph.n_vertices, graph.n_vertices))
     i, j = graph.edges.T
     laplacian[i, j] = laplacian[j, i] = -1.0
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
     roots = np.unique(graph.components, return_index=True)[1]
     rest = np.delete(np.arange(graph.n_vertices), roots)
-    return float(np.exp(np.linalg.slogdet(laplacian[np.ix_(rest, rest)])[1]))
+    return float(np.linalg.slogdet(laplacian[np.ix_(rest, rest)])[1])

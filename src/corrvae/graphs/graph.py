@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from corrvae.graphs import canonical as canon
 from corrvae.graphs import convert
 from corrvae.graphs.canonical import CanonicalEdges, check_directed
-from corrvae.graphs.ids import VertexIds, frozen, id_array
+from corrvae.graphs.ids import VertexIds, frozen
 from corrvae.graphs.pairs import EdgeError, place_edges
 from corrvae.graphs.selection import edge_positions, induced_edges, vertex_indices
 
@@ -34,7 +34,8 @@ class CorrelationGraph:
     any order and direction. The constructor is for edges that are canonical already, and refuses others.
 
     Methods whose parameter is called ``ids``, ``vertex`` or ``edges`` speak ids; the array `edges` and square brackets
-    speak vertex indices, which are positions in `ids`. ``graph.ids[pairs]`` turns indices into ids.
+    speak vertex indices, which are positions in `ids`. ``graph.ids[pairs]`` turns indices into ids, and
+    ``vertex in graph`` asks for an id.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class CorrelationGraph:
         """
         direction = check_directed(directed)
         placed = place_edges(edges, vertices, n_vertices)
-        values = canon.check_conductances(conductances, placed)
+        values = canon.pair_conductances(conductances, placed)
         keep = keep_isolated or vertices is not None or n_vertices is not None
         return cls._from_given(canon.canonicalize(placed, values, direction, keep))
 
@@ -211,14 +212,14 @@ class CorrelationGraph:
     ) -> "CorrelationGraph":
         r"""Make a graph from a file of edges: CSV, TSV, whitespace or Parquet, also compressed with gzip.
 
-        Leading lines that begin with ``#`` or ``%`` and a blank are comments; blanks around fields do not count.
+        Lines that begin with ``#`` or ``%`` are comments; ids that do need quotes. Blanks around fields do not count.
 
         Parameters
         ----------
         path
             The file. Its content decides what it is, not its name.
         columns
-            The names, or positions from 0, of the two columns of ids; without, the first two.
+            The names, or positions from 0, of the two columns of ids; without, the first two, if the first has a name.
         conductance
             The name or position of the column of conductances. Without it further columns are ignored.
         header
@@ -245,7 +246,7 @@ class CorrelationGraph:
         ...     CorrelationGraph.from_file(path, conductance="strength")
         CorrelationGraph(3 vertices, 2 edges, conductances)
         """
-        from corrvae.graphs.files import FileLayout, read_file
+        from corrvae.graphs.files.reading import FileLayout, read_file
 
         layout = FileLayout(columns, conductance, header, delimiter, id_kind)
         read = read_file(path, layout, vertices, check_directed(directed), keep_isolated)
@@ -311,13 +312,7 @@ class CorrelationGraph:
         >>> CorrelationGraph.from_edges([("a", "b")]).index_of(["b", "a", "b"]).tolist()
         [1, 0, 1]
         """
-        wanted = id_array(ids, "ids")
-        found = self._ids.find(wanted)
-        if (found < 0).any():
-            position = int(np.flatnonzero(found < 0)[0])
-            value = wanted[position : position + 1].tolist()[0]
-            raise ValueError(f"position {position}: {self._ids.describe_unknown(value)}")
-        return found
+        return self._ids.locate(ids)
 
     def neighbors(self, vertex: Any) -> Shaped[np.ndarray, " neighbors"]:
         """Give the ids of a vertex's neighbours, in vertex order; `vertex` is an id.
@@ -327,8 +322,7 @@ class CorrelationGraph:
         >>> CorrelationGraph.from_edges([(10, 20), (20, 30)]).neighbors(20).tolist()
         [10, 30]
         """
-        (index,) = self.index_of([vertex])
-        return self.ids[self._adjacency[[index]].indices]
+        return self.ids[self._adjacency[[self._ids.locate_one(vertex)]].indices]
 
     def subgraph(self, ids: Ids) -> "CorrelationGraph":
         """Give the subgraph induced by these ids, in their order.
@@ -394,15 +388,20 @@ class CorrelationGraph:
     def __len__(self) -> int:
         return self.n_vertices
 
+    def __contains__(self, vertex: Any) -> bool:
+        return self._ids.find_one(vertex) >= 0
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a graph is not iterated over: its vertices are in graph.ids, its edges in graph.id_pairs")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CorrelationGraph):
             return NotImplemented
         if (self._conductances is None) != (other._conductances is None) or self._ids != other._ids:
             return False
         mine, others = self._conductances, other._conductances
-        return np.array_equal(self._edges, other._edges) and (
-            mine is None or others is None or np.array_equal(mine, others)
-        )
+        same = mine is None or others is None or np.array_equal(mine, others)
+        return same and np.array_equal(self._edges, other._edges)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 

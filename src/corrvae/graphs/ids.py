@@ -64,12 +64,38 @@ class VertexIds:
         found = [get(value, -1) for value in wanted.ravel().tolist()]
         return np.array(found, dtype=np.int64).reshape(wanted.shape)
 
+    def find_one(self, value: Any) -> int:
+        """Give the vertex index of one id, and -1 when it is not among them."""
+        try:
+            hash(value)
+        except TypeError as error:
+            raise TypeError(f"id {value!r} is not hashable") from error
+        return int(self.find(_typed([value]))[0])
+
+    def locate_one(self, value: Any) -> int:
+        """Give the vertex index of one id, and refuse it when it is not among them."""
+        index = self.find_one(value)
+        if index < 0:
+            raise ValueError(self.describe_unknown(value))
+        return index
+
+    def locate(self, ids: Iterable[Any]) -> Int[np.ndarray, " ids"]:
+        """Give the vertex index of each id, and refuse the first that is not among them with its position."""
+        wanted = id_array(ids, "ids")
+        found = self.find(wanted)
+        if (found < 0).any():
+            position = int(np.flatnonzero(found < 0)[0])
+            value = wanted[position : position + 1].tolist()[0]
+            raise ValueError(f"position {position}: {self.describe_unknown(value)}")
+        return found
+
     def take(self, indices: Int[np.ndarray, " chosen"]) -> "VertexIds":
         """Give the ids at these distinct vertex indices."""
         return VertexIds(self.values[indices], len(indices))
 
     def describe_unknown(self, value: Any) -> str:
         """Say that an id is not among the vertices, and hint at a number that should be a string or the reverse."""
+        value = value.item() if isinstance(value, np.integer) else value
         sentence = f"id {value!r} is not among the {self.count:,} vertices"
         if self.count and self.are_integers != isinstance(value, int):
             first = self.values[:1].tolist()[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Shaped
+from scipy.sparse import issparse
 
 from corrvae.graphs.ids import VertexIds, as_array, id_array, integers_only, is_missing, plain_list, whole_numbers
 
@@ -73,6 +74,7 @@ def place_edges(
 
 def code_pairs(edges: Iterable[Any]) -> CodedPairs:
     """Number the distinct ids of an array or iterable of pairs."""
+    _refuse_graphs(edges)
     array = as_array(edges)
     if array is None:
         flat = _flatten(list(edges))
@@ -95,6 +97,7 @@ def code_pairs(edges: Iterable[Any]) -> CodedPairs:
 def index_pairs(edges: Iterable[Any], n_vertices: int) -> PlacedPairs:
     """Take pairs that are vertex indices already, 0 to n_vertices - 1."""
     n_vertices = checked_count(n_vertices)
+    _refuse_graphs(edges)
     array = as_array(edges)
     if array is None:
         flat = _flatten(list(edges))
@@ -189,6 +192,21 @@ def _flatten(pairs: list[Any]) -> list[Any]:
 
 def _length(pair: Any) -> int | None:
     return len(pair) if hasattr(pair, "__len__") else None
+
+
+def _refuse_graphs(edges: Any) -> None:
+    """Point to the reader of a graph that is given where pairs are expected."""
+    if issparse(edges):
+        reader = "from_scipy"
+    elif hasattr(edges, "nodes") and hasattr(edges, "is_directed"):
+        reader = "from_networkx"
+    elif hasattr(edges, "edge_index"):
+        reader = "from_pyg"
+    elif hasattr(edges, "id_pairs"):
+        raise TypeError("edges must be pairs of ids, not a CorrelationGraph; its id_pairs are")
+    else:
+        return
+    raise TypeError(f"edges must be pairs of ids, not {type(edges).__name__}; CorrelationGraph.{reader} reads that")
 
 
 def _shaped(array: np.ndarray) -> Shaped[np.ndarray, "pairs 2"]:

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from corrvae.graphs.weights.kernels import dense
 from corrvae.graphs.weights.pattern import order_pieces, split_into_pieces
 from corrvae.monitor import Cancelled, Monitor
 from support.elimination import conductance_matrix, exact_resistances, matrix_resistances
-from support.resistance import conductances_of, from_networkx, pinv_weights, two_communities
+from support.resistance import conductances_of, from_networkx, pinv_weights, scale_free, two_communities
 
 
 def random_core(k: int, seed: int = 0, spread: float = 1.0) -> np.ndarray:
@@ -117,9 +119,22 @@ def test_threads_are_limited_for_a_while():
     np.linalg.inv(random_core(3))
     before = counts()
     assert before
-    with blas_threads(1):
+    with blas_threads(1, Monitor()):
         assert set(counts()) == {1}
     assert counts() == before
-    with pytest.raises(RuntimeError, match="broken"), blas_threads(1):
+    with pytest.raises(RuntimeError, match="broken"), blas_threads(1, Monitor()):
         raise RuntimeError("broken")
     assert counts() == before
+
+
+def test_threads_are_left_as_they_were_by_callers_at_the_same_time():
+    def counts() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    graph = scale_free(500, 1)
+    np.linalg.inv(random_core(3))
+    before = counts()
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: spanning_weights(graph, "exact", n_threads=1).weights, range(8)))
+    assert counts() == before
+    assert all(np.array_equal(weights, results[0]) for weights in results)

@@ -42,7 +42,7 @@ def test_half_of_this_machine():
 
 @pytest.mark.parametrize(
     ("size", "words"),
-    [(0, "1 MB"), (1.4e6, "1 MB"), (999e6, "999 MB"), (1e9, "1.0 GB"), (46.04e9, "46.0 GB")],
+    [(0, "0 bytes"), (1500, "1.5 kB"), (1.4e6, "1.4 MB"), (999e6, "999 MB"), (1e9, "1.0 GB"), (46.04e9, "46 GB")],
 )
 def test_sizes_in_words(size, words):
     assert memory.in_words(size) == words

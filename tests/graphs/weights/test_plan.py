@@ -163,7 +163,7 @@ def test_auto_sketches_only_what_is_not_affordable(monkeypatch):
 
 def test_the_memory_budget_is_respected_or_refused():
     graph = from_networkx(nx.complete_graph(1200))
-    sentence = r"dense core of 1,200 vertices\) needs .* MB .* memory_budget is 70 MB; method='sketch'"
+    sentence = r"dense core of 1,200 vertices\) needs .* MB .* memory_budget is 70 MB; method='auto'"
     with pytest.raises(MemoryError, match=sentence):
         spanning_weights(graph, "exact", memory_budget=70e6)
     assert spanning_weights(graph, "exact", memory_budget=200e6).core_size == 1200
@@ -175,7 +175,7 @@ def test_auto_stays_within_the_budget_by_sketching():
     graph = from_networkx(nx.gnm_random_graph(1500, 40_000, seed=0))
     dense = spanning_weights(graph)
     assert dense.method == "exact"
-    tight = spanning_weights(graph, memory_budget=12e6, random_state=0)
+    tight = spanning_weights(graph, memory_budget=19e6, random_state=0)
     assert tight.method == "sketch"
     assert np.abs(tight.weights - dense.weights).mean() < 0.02
 
@@ -204,9 +204,13 @@ def test_the_result_tells_what_was_done():
     ("arguments", "sentence"),
     [
         ({"method": "fast"}, "method must be 'auto', 'exact', 'sketch' or 'sample', not 'fast'"),
-        ({"epsilon": 0.0}, "epsilon must lie between 0 and 1, not 0.0"),
-        ({"delta": 1.5}, "delta must lie between 0 and 1, not 1.5"),
-        ({"n_threads": 0}, "n_threads must be at least 1, not 0"),
+        ({"epsilon": 0.0}, "epsilon must be a number between 0 and 1, not 0.0"),
+        ({"delta": 1.5}, "delta must be a number between 0 and 1, not 1.5"),
+        ({"n_threads": 0}, "n_threads must be a whole number of at least 1, not 0"),
+        ({"epsilon": "a"}, "epsilon must be a number between 0 and 1, not 'a'"),
+        ({"n_threads": 1.5}, "n_threads must be a whole number of at least 1, not 1.5"),
+        ({"memory_budget": np.nan}, "memory_budget must be a positive number of bytes, not nan"),
+        ({"memory_budget": "1GB"}, "memory_budget must be a positive number of bytes, not '1GB'"),
         ({"method": "sketch", "epsilon": 1e-5}, "epsilon=1e-05 needs .* projections; ask for at least"),
     ],
 )
@@ -217,7 +221,26 @@ def test_bad_arguments_get_a_sentence(arguments, sentence):
 
 def test_bad_conductances_get_a_sentence():
     plan = SpanningPlan(CorrelationGraph.from_edges([("a", "b"), ("b", "c")]))
-    with pytest.raises(ValueError, match=r"shape \(2,\), one for each edge, not \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\), one for each .*edge, not \(3,\)"):
         plan.solve(np.ones(3))
-    with pytest.raises(ValueError, match=r"edge 1 \('b', 'c'\) has np.float64\(nan\)|edge 1 \('b', 'c'\) has nan"):
+    with pytest.raises(ValueError, match=r"edge 1: \('b', 'c'\) has conductance nan"):
         plan.solve(np.array([1.0, np.nan]))
+
+
+def test_only_a_correlation_graph_will_do():
+    with unchecked(), pytest.raises(TypeError, match="must be a CorrelationGraph, not Graph: make one with"):
+        spanning_weights(nx.path_graph(3))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("conductance", [1e308, 1e-308, 5e-324])
+def test_extreme_conductances_are_scaled(method, conductance):
+    graph = CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)], conductances=np.full(5, conductance))
+    plain = CorrelationGraph(graph.edges, 4)
+    weights = [spanning_weights(each, method, random_state=0).weights for each in (graph, plain)]
+    assert np.allclose(*weights, rtol=1e-12 if method != "sample" else 0.1)
+
+
+def test_conductances_too_far_apart_are_refused():
+    with pytest.raises(ValueError, match="differ by more than floating-point numbers can hold"):
+        spanning_weights(CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1e308, 1e-308]))

@@ -10,9 +10,8 @@ from corrvae.graphs import SpanningWeights
 def result():
     weights = np.array([0.5, 1.0, 0.25])
     weights.flags.writeable = False
-    return SpanningWeights(
-        weights, "exact", 64, 0.0, "rounding", 1.0, 0, 1.234, "exact with a dense core of 64 vertices"
-    )
+    route = "exact with a dense core of 64 vertices"
+    return SpanningWeights(weights=weights, method="exact", core_size=64, route=route, seconds=1.234)
 
 
 def test_it_is_an_array_of_its_weights(result):

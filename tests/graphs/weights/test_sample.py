@@ -73,7 +73,9 @@ def test_tables_hold_the_conductance_of_each_entry(graph):
 
 def test_memory_covers_the_sums_of_all_streams():
     graph = scale_free(500)
-    assert sample_bytes(split_into_pieces(graph)) > 8 * 8 * graph.n_edges
+    pieces = split_into_pieces(graph)
+    assert sample_bytes(pieces, 1) > 8 * 8 * graph.n_edges
+    assert sample_bytes(pieces, 10**9) > 8 * 10**9  # a key for each forest
 
 
 def test_progress_is_counted_and_stops_when_asked():

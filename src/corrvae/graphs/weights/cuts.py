@@ -22,7 +22,8 @@ class Cuts:
     core_sizes
         Vertices left.
     seconds, bytes
-        Predicted for each piece with a dense core. Pieces are solved one after another, so the largest size counts.
+        Predicted for each piece with a dense core. Pieces with a core are solved one after another, so the largest of
+        them counts; those without are solved together.
     """
 
     n_eliminated: Int[np.ndarray, " pieces"]
@@ -35,10 +36,10 @@ def plan_cuts(pieces: Pieces, ordering: Ordering, budget: float) -> Cuts:
     """Choose the fastest cut of each piece that fits in `budget` bytes."""
     n_eliminated, seconds, column_bytes, core_sizes = choose_cuts(
         pieces.starts,
-        ordering.pivot_starts,
+        ordering.pivot_sizes,
         ordering.pivot_tails,
         ordering.piece_pivots,
-        ordering.piece_ordered,
+        ordering.piece_hubs,
         float(budget),
     )
     return Cuts(n_eliminated, core_sizes, seconds, column_bytes + 8.0 * core_sizes.astype(float) ** 2)
@@ -48,10 +49,10 @@ def cut_low_degrees(pieces: Pieces, ordering: Ordering) -> Cuts:
     """Eliminate only vertices of few neighbours, which adds little fill."""
     n_eliminated, core_sizes, column_bytes = cut_at_degree(
         pieces.starts,
-        ordering.pivot_starts,
+        ordering.pivot_sizes,
         ordering.pivot_tails,
         ordering.piece_pivots,
-        ordering.piece_ordered,
+        ordering.piece_hubs,
         LARGEST_DEGREE,
     )
     return Cuts(n_eliminated, core_sizes, np.zeros(core_sizes.size), column_bytes)

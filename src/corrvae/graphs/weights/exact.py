@@ -1,6 +1,7 @@
 """Exact spanning weights: eliminate the sparse part, invert the dense core, substitute back."""
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,17 +17,26 @@ from corrvae.graphs.weights.kernels.symbolic import Structure
 from corrvae.graphs.weights.pattern import Ordering, Pieces, build_structure
 from corrvae.monitor import Monitor
 
-# Below this the inverse of the core may lose more than seven digits; star-mesh elimination then takes its place.
-_SMALLEST_RECIPROCAL_CONDITION = 1e-9
+# Below this the inverse of the core may lose more than nine of its sixteen digits; star-mesh elimination takes over.
+_SMALLEST_RECIPROCAL_CONDITION = 1e-7
+_BLAS = threading.Lock()
 
 
 @contextmanager
-def blas_threads(n_threads: int) -> Iterator[None]:
-    """Limit the linear algebra library to this many threads for a while."""
+def blas_threads(n_threads: int, monitor: Monitor) -> Iterator[None]:
+    """Limit the linear algebra library to this many threads for a while.
+
+    The limit belongs to the whole process, so one caller at a time may change it; others wait for their turn.
+    """
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(n_threads, user_api="blas"):
-        yield
+    while not _BLAS.acquire(timeout=0.1):
+        monitor.check()
+    try:
+        with threadpool_limits(n_threads, user_api="blas"):
+            yield
+    finally:
+        _BLAS.release()
 
 
 def build_structures(

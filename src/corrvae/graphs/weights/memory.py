@@ -23,7 +23,10 @@ def in_words(size: float) -> str:
 
     Examples
     --------
-    >>> in_words(4.9e9), in_words(120e6)
-    ('4.9 GB', '120 MB')
+    >>> in_words(4.9e9), in_words(120e6), in_words(1500)
+    ('4.9 GB', '120 MB', '1.5 kB')
     """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1):.0f} MB"
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
+    return f"{size:.0f} bytes"

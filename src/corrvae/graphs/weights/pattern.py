@@ -56,8 +56,10 @@ class Ordering:
 
     order: Int[np.ndarray, " vertices"]
     pivot_starts: Int[np.ndarray, " pivots"]
+    pivot_sizes: Int[np.ndarray, " pivots"]
     pivot_tails: Int[np.ndarray, " pivots"]
     piece_pivots: Int[np.ndarray, " pieces_and_one"]
+    piece_hubs: Int[np.ndarray, " pieces"]
     piece_ordered: Int[np.ndarray, " pieces"]
 
 
@@ -107,28 +109,18 @@ def build_structure(
     monitor.phase("analysing")
     piece_begin, piece_end = pieces.starts[chosen], pieces.starts[chosen + 1]
     pivot_begin = ordering.piece_pivots[chosen]
-    # Where each piece's core begins: at the next pivot, or where the ordering stopped.
-    closed = np.append(ordering.pivot_starts, -1)
-    everything = n_eliminated == ordering.piece_pivots[chosen + 1] - pivot_begin
-    core_begin = np.where(everything, ordering.piece_ordered[chosen], closed[pivot_begin + n_eliminated])
-
     pivots = _ranges(pivot_begin, n_eliminated)
-    eliminated = _ranges(piece_begin, core_begin - piece_begin)
-    core = _ranges(core_begin, piece_end - core_begin)
+    ends = np.cumsum(ordering.pivot_sizes[pivots])
+    starts = ends - ordering.pivot_sizes[pivots]
+    sizes = np.diff(
+        np.concatenate([[0], ends])[np.concatenate([[0], np.cumsum(n_eliminated)])]
+    )  # eliminated of a piece
+    eliminated = _ranges(piece_begin, sizes)
+    core = _ranges(piece_begin + sizes, piece_end - piece_begin - sizes)
     order = ordering.order[np.concatenate([eliminated, core])]
 
-    sizes = np.diff(ordering.pivot_starts, append=0)
-    last_pivots = ordering.piece_pivots[1:][np.diff(ordering.piece_pivots) > 0] - 1
-    has_pivots = np.flatnonzero(np.diff(ordering.piece_pivots) > 0)
-    sizes[last_pivots] = ordering.piece_ordered[has_pivots] - ordering.pivot_starts[last_pivots]
-    ends = np.cumsum(sizes[pivots])
-    starts = ends - sizes[pivots]
-
     later = later_neighbors(order, pieces.pointers, pieces.neighbors, pieces.edge_of, pieces.n_vertices)
-    bound = int(ordering.pivot_tails[pivots].sum())
-    tail_pointers, tails, columns = supernode_tails(
-        starts, ends, later[0], later[1], order.size, bound, monitor.control
-    )
+    tail_pointers, tails, columns = supernode_tails(starts, ends, later[0], later[1], order.size, monitor.control)
     monitor.check()
     return Structure(starts, ends, tail_pointers, tails, columns, *later, eliminated.size)
 

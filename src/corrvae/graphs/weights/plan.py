@@ -6,14 +6,17 @@ conductances c they are drawn in proportion to the product of theirs, and w_e = 
 
 import os
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Literal, final
+from numbers import Integral, Real
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
+from corrvae.graphs.canonical import check_conductances
 from corrvae.graphs.graph import CorrelationGraph
 from corrvae.graphs.weights.cuts import LARGEST_DEGREE, Cuts, cut_low_degrees, plan_cuts
 from corrvae.graphs.weights.exact import blas_threads, build_structures, solve_structure
@@ -61,13 +64,7 @@ class SpanningPlan:
         n_threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        if method not in ("auto", "exact", "sketch", "sample"):
-            raise ValueError(f"method must be 'auto', 'exact', 'sketch' or 'sample', not {method!r}")
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if not 0.0 < value < 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1, not {value!r}")
-        if n_threads is not None and n_threads < 1:
-            raise ValueError(f"n_threads must be at least 1, not {n_threads!r}")
+        _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
         begun = time.perf_counter()
         self.graph = graph
         self.method = method
@@ -78,6 +75,7 @@ class SpanningPlan:
         self.random_state = random_state
         self.n_threads = n_threads or _available_cores()
         self.progress = progress
+        self._n_forests = forests_needed(self.epsilon, self.delta)
         self._require(pattern_bytes(graph), "the analysis of the graph")
         watch(self._analyse, progress=progress)
         self._seconds = time.perf_counter() - begun
@@ -91,8 +89,11 @@ class SpanningPlan:
             Positive and finite, in the order of ``graph.edges``.
         """
         begun = time.perf_counter()
-        given = self.graph.conductances if conductances is None else _checked(conductances, self.graph)
-        result = watch(lambda monitor: self._solve(given, monitor), progress=self.progress)
+        given = self.graph.conductances
+        if conductances is not None:
+            given = check_conductances(conductances, self.graph.n_edges, self._name_edge)
+        scaled = None if given is None else _scaled(given)
+        result = watch(lambda monitor: self._solve(scaled, monitor), progress=self.progress)
         seconds, self._seconds = self._seconds, 0.0  # the analysis is paid for once
         return replace(result, seconds=seconds + time.perf_counter() - begun)
 
@@ -103,7 +104,10 @@ class SpanningPlan:
         self._exact = []
         self._sketch = None
         if self.method == "sample":
-            self._require(pattern_bytes(self.graph) + sample_bytes(pieces), "sampling forests")
+            self._require(
+                pattern_bytes(self.graph) + sample_bytes(pieces, self._n_forests),
+                f"sampling {self._n_forests:,} forests",
+            )
             return
         if self.method == "sketch":
             ordering = order_pieces(pieces, monitor, degree_limit=LARGEST_DEGREE)
@@ -124,6 +128,7 @@ class SpanningPlan:
             self._require(
                 pattern_bytes(self.graph) + float(cuts.bytes[exact].max()),
                 f"exact spanning weights (a dense core of {cuts.core_sizes[exact][largest]:,} vertices)",
+                "; method='auto' or 'sketch' needs less",
             )
             self._exact = build_structures(pieces, ordering, cuts, everything[exact], monitor)
         if not exact.all():
@@ -139,12 +144,12 @@ class SpanningPlan:
         spent[cheapest_first] = np.cumsum(cuts.seconds[cheapest_first])
         return fits & (spent <= _AFFORDABLE_SECONDS)
 
-    def _require(self, size: float, what: str) -> None:
+    def _require(self, size: float, what: str, way_out: str = "") -> None:
         if size > self.memory_budget:
             raise MemoryError(
                 f"{what} needs {in_words(size)} for {self.graph.n_vertices:,} vertices and {self.graph.n_edges:,} "
                 f"edges, but memory_budget is {in_words(self.memory_budget)}"
-                + ("; method='sketch' or 'auto' needs less" if self.method == "exact" else "")
+                f"{way_out}"
             )
 
     def _require_sketch(self, structure: Structure, n_projections: int) -> None:
@@ -157,15 +162,15 @@ class SpanningPlan:
             return self._solve_by_sampling(conductances, random_state, monitor)
         given = np.ones(self.graph.n_edges) if conductances is None else conductances
         resistances = np.zeros(given.size)
-        with blas_threads(self.n_threads):
+        sizes = [structure.columns.size - 1 - structure.first for structure in self._exact]
+        with blas_threads(self.n_threads, monitor) if any(sizes) else nullcontext():
             for structure in self._exact:
                 solve_structure(structure, given, resistances, monitor)
         weights = given * resistances
-        sizes = [structure.columns.size - 1 - structure.first for structure in self._exact]
         if self._sketch is None:
             core_size = max(sizes, default=0)
             route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
-            return SpanningWeights(self._finished(weights), "exact", core_size, 0.0, "rounding", 1.0, 0, 0.0, route)
+            return SpanningWeights(weights=self._finished(weights), method="exact", core_size=core_size, route=route)
         sketch = solve_sketch(
             self._sketch,
             given,
@@ -177,43 +182,56 @@ class SpanningPlan:
             monitor=monitor,
         )
         sketched = sketch.standard_errors > 0.0
-        lower = shorted_weights(self.graph.edges, given, self.graph.n_vertices)
+        # Far below what is possible: closer, clipping would push up all that are estimated too low, and so the sum.
+        lower = 0.25 * shorted_weights(self.graph.edges, given, self.graph.n_vertices)[sketched]
         total = self.graph.n_vertices - self.graph.n_components - self._pieces.is_bridge.sum() - weights.sum()
-        weights[sketched] = restore_sum(
-            (given * sketch.resistances)[sketched], sketch.standard_errors[sketched] ** 2, lower[sketched], float(total)
-        )
+        estimates = (given * sketch.resistances)[sketched]
+        weights[sketched] = restore_sum(estimates, sketch.standard_errors[sketched], lower, float(total))
         route = f"sketch of a core of {sketch.core_size:,} vertices on {sketch.n_projections:,} projections"
-        if not sketch.converged:
-            route += ", some not solved to tolerance"
         error = float(ndtri(1.0 - self.delta / 2.0) * sketch.standard_errors.max())
+        if not sketch.converged:  # then the standard errors mean nothing
+            route += ", which is too badly conditioned for its solves: use method='exact' or 'sample'"
+            error = 1.0
         return SpanningWeights(
-            self._finished(weights), "sketch", sketch.core_size, error, "standard error", self.confidence,
-            sketch.n_projections, 0.0, route, sketch.standard_errors,
-        )  # fmt: skip
+            weights=self._finished(weights),
+            method="sketch",
+            core_size=sketch.core_size,
+            route=route,
+            error=error,
+            bound="standard error",
+            confidence=self.confidence,
+            n_draws=sketch.n_projections,
+            standard_errors=sketch.standard_errors,
+        )
 
-    def _solve_by_sampling(self, conductances, random_state: np.random.Generator, monitor: Monitor) -> SpanningWeights:
-        n_forests = forests_needed(self.epsilon, self.delta)
+    def _solve_by_sampling(
+        self,
+        conductances: Float[np.ndarray, " edges"] | None,
+        random_state: np.random.Generator,
+        monitor: Monitor,
+    ) -> SpanningWeights:
         weights = solve_sample(
             self._pieces,
             conductances,
-            n_forests=n_forests,
+            n_forests=self._n_forests,
             random_state=random_state,
             n_threads=self.n_threads,
             monitor=monitor,
         )
-        route = f"mean over {n_forests:,} random forests"
-        core_size = self._pieces.n_vertices
         return SpanningWeights(
-            self._finished(weights),
-            "sample",
-            core_size,
-            self.epsilon,
-            "Hoeffding",
-            self.confidence,
-            n_forests,
-            0.0,
-            route,
+            weights=self._finished(weights),
+            method="sample",
+            core_size=self._pieces.n_vertices,
+            route=f"mean over {self._n_forests:,} random forests",
+            error=self.epsilon,
+            bound="Hoeffding",
+            confidence=self.confidence,
+            n_draws=self._n_forests,
         )
+
+    def _name_edge(self, edge: int) -> str:
+        i, j = self.graph.id_pairs[edge].tolist()
+        return f"({i!r}, {j!r})"
 
     def _finished(self, weights: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
         """Bridges exactly 1, everything in (0, 1], read-only."""
@@ -255,8 +273,9 @@ def spanning_weights(
     memory_budget
         Bytes that may be used; by default half of what is free. Over it, a ``MemoryError`` tells what would be needed.
     random_state
-        Seed or generator. The same seed gives the same bits, whatever the number of threads, for ``sketch`` and
-        ``sample``; ``exact`` gives the same bits for the same number of threads.
+        Seed or generator; a generator moves on, so that another solve differs. The same seed gives the same bits,
+        whatever the number of threads, for ``sketch`` and ``sample``; ``exact`` gives the same bits for the same number
+        of threads.
     n_threads
         Cores to use; by default all that the process may use.
     progress
@@ -288,17 +307,40 @@ def spanning_weights(
     return plan.solve()
 
 
-def _checked(conductances: Float[np.ndarray, " edges"], graph: CorrelationGraph) -> Float[np.ndarray, " edges"]:
-    given = np.ascontiguousarray(conductances, np.float64)
-    if given.shape != (graph.n_edges,):
-        raise ValueError(f"conductances must have shape ({graph.n_edges},), one for each edge, not {given.shape}")
-    wrong = np.flatnonzero(~(np.isfinite(given) & (given > 0.0)))
-    if wrong.size:
-        i, j = (graph.ids[v] for v in graph.edges[wrong[0]])
-        raise ValueError(
-            f"conductances must be finite and positive, but edge {wrong[0]} ({i!r}, {j!r}) has {given[wrong[0]]!r}"
+def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_budget: Any, n_threads: Any) -> None:
+    if not isinstance(graph, CorrelationGraph):
+        raise TypeError(
+            f"graph must be a CorrelationGraph, not {type(graph).__name__}: make one with CorrelationGraph.from_edges, "
+            "from_scipy, from_networkx, from_pyg or from_file"
         )
-    return given
+    if method not in ("auto", "exact", "sketch", "sample"):
+        raise ValueError(f"method must be 'auto', 'exact', 'sketch' or 'sample', not {method!r}")
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not (_is_real(value) and 0.0 < value < 1.0):
+            raise ValueError(f"{name} must be a number between 0 and 1, not {value!r}")
+    if not (memory_budget is None or (_is_real(memory_budget) and 0.0 < memory_budget < np.inf)):
+        raise ValueError(f"memory_budget must be a positive number of bytes, not {memory_budget!r}")
+    if not (n_threads is None or (_is_whole(n_threads) and n_threads >= 1)):
+        raise ValueError(f"n_threads must be a whole number of at least 1, not {n_threads!r}")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral)
+
+
+def _scaled(conductances: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
+    """Divide by a power of two, which changes no weight and no digit, so that sums stay within range."""
+    scaled = np.ldexp(conductances, -np.frexp(conductances.max())[1]) if conductances.size else conductances
+    if scaled.size and scaled.min() < np.finfo(float).tiny:
+        raise ValueError(
+            f"conductances from {conductances.min():.3g} to {conductances.max():.3g} differ by more than "
+            "floating-point numbers can hold together; bring them closer"
+        )
+    return scaled
 
 
 def _available_cores() -> int:

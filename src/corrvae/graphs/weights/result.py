@@ -11,7 +11,7 @@ Bound = Literal["rounding", "Hoeffding", "standard error"]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SpanningWeights:
     """Spanning weights in edge order, with what was done to get them.
 
@@ -25,8 +25,11 @@ class SpanningWeights:
         The way taken.
     core_size : int
         Vertices left after elimination: the largest dense core, or the core that was sketched.
+    route : str
+        The way in a sentence.
     error : float
-        Bound on the error of one weight, for each edge with probability `confidence` (0.0 when exact).
+        Bound on the error of one weight, for each edge with probability `confidence`: 0.0 when exact, 1.0 when a
+        sketch could not be solved.
     bound : {"rounding", "Hoeffding", "standard error"}
         What the bound rests on: rounding alone; an inequality without assumptions; or the largest estimated standard
         error times the normal quantile.
@@ -38,19 +41,17 @@ class SpanningWeights:
         Random projections or forests used.
     seconds : float
         Wall-clock time, analysis included.
-    route : str
-        The same in a sentence.
     """
 
     weights: Float[np.ndarray, " edges"]
     method: Method
     core_size: int
-    error: float
-    bound: Bound
-    confidence: float
-    n_draws: int
-    seconds: float
     route: str
+    error: float = 0.0
+    bound: Bound = "rounding"
+    confidence: float = 1.0
+    n_draws: int = 0
+    seconds: float = 0.0
     standard_errors: Float[np.ndarray, " edges"] | None = field(default=None, repr=False)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -23,9 +23,10 @@ def forests_needed(epsilon: float, delta: float) -> int:
     return int(np.ceil(np.log(2.0 / delta) / (2.0 * epsilon**2)))
 
 
-def sample_bytes(pieces: Pieces) -> float:
+def sample_bytes(pieces: Pieces, n_forests: int) -> float:
     """Memory that `solve_sample` will take."""
-    return 8.0 * _STREAMS * pieces.is_bridge.size + 60.0 * _STREAMS * pieces.n_vertices + 32.0 * pieces.kept.size
+    keys = 16.0 * n_forests
+    return keys + 8.0 * _STREAMS * pieces.is_bridge.size + 60.0 * _STREAMS * pieces.n_vertices + 32.0 * pieces.kept.size
 
 
 def neighbor_tables(

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, UInt
-from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.special import ndtri
 
 from corrvae.graphs.weights.kernels import projection
 from corrvae.graphs.weights.kernels.elimination import back_substitute, eliminate, read_resistances, sparse_core
 from corrvae.graphs.weights.kernels.symbolic import Structure
+from corrvae.graphs.weights.laplacian import LaplacianSolver
 from corrvae.monitor import Monitor
 
 FEWEST_PROJECTIONS = 2 * projection.WIDTH
 _MOST_BLOCKS = 1 << 12
-_TOLERANCE = 1e-2  # of the solves: tighter ones do not change the estimates, whose own error is ten times larger
-_MAX_ITERATIONS = 5000
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class _Core:
-    """The weighted graph left after the elimination, and the original edges that lie in it."""
+    """The weighted graph left after the elimination."""
 
     tails: Int[np.ndarray, " core_edges"]
     heads: Int[np.ndarray, " core_edges"]
@@ -52,12 +50,16 @@ class _Core:
 
 
 def sketch_bytes(structure: Structure, n_projections: int, n_threads: int) -> float:
-    """Memory that `solve_sketch` will take, with an allowance for the core's fill, which the degree limit bounds."""
+    """Memory that `solve_sketch` will take, with an allowance for the core's fill, which the degree limit bounds.
+
+    The way back keeps a copy of the columns, and the projections both in blocks and side by side; single precision is
+    counted as double, which badly conditioned cores need.
+    """
     core_size = structure.columns.size - 1 - structure.first
-    blocks = 4 * projection.WIDTH * core_size * (4 * n_threads)
-    fill = 60.0 * (structure.later_rows.size + 2 * structure.tails.size)
-    # The way back keeps a copy of the columns, and the projections both in blocks and side by side.
-    return 2 * 8.0 * structure.columns[-1] + 2 * 4.0 * core_size * n_projections + blocks + fill
+    core_edges = structure.later_rows.size + 2.0 * structure.tails.size
+    blocks = 8.0 * projection.WIDTH * core_size * 5 * n_threads
+    edge_sums = 16.0 * core_edges * (n_threads + 1)
+    return 16.0 * structure.columns[-1] + 16.0 * core_size * n_projections + blocks + edge_sums + 110.0 * core_edges
 
 
 def solve_sketch(
@@ -84,7 +86,7 @@ def solve_sketch(
     core = _Core(*sparse_core(structure, elimination, conductances, monitor.control), n_positions - structure.first)
     monitor.check()
     keys = random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64)
-    projections = _Projections(core, keys, n_threads)
+    projections = _Projections(core, keys, n_threads, monitor)
     # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
     blocks = int(np.clip(np.ceil((0.5 * quantile / epsilon) ** 2 / projection.WIDTH), 2, 8))
     while True:
@@ -109,11 +111,10 @@ def solve_sketch(
 class _Projections:
     """Random projections of a core, extended a block of columns at a time; the same for any number of threads."""
 
-    def __init__(self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int) -> None:
+    def __init__(self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int, monitor: Monitor) -> None:
         self.core, self.keys, self.n_threads = core, keys, n_threads
-        self.laplacian = _laplacian(core)
-        self.inverse_degrees = np.float32(1.0) / self.laplacian.diagonal()
-        self.roots = np.sqrt(core.conductances).astype(np.float32)
+        self.solver = LaplacianSolver(core.tails, core.heads, core.conductances, core.n_vertices, monitor)
+        self.roots = np.sqrt(core.conductances).astype(self.solver.dtype)
         self.linear = np.zeros(core.tails.size)
         self.quadratic = np.zeros(core.tails.size)
         self.blocks: list[Float[np.ndarray, "core_vertices width"]] = []
@@ -129,9 +130,9 @@ class _Projections:
         core = self.core
 
         def solve(key: np.uint64):
-            residual = np.empty((core.n_vertices, projection.WIDTH), np.float32)
+            residual = np.empty((core.n_vertices, projection.WIDTH), self.solver.dtype)
             projection.project(core.tails, core.heads, self.roots, key, residual)
-            x, converged = _conjugate_gradients(self.laplacian, self.inverse_degrees, residual, monitor)
+            x, converged = self.solver.solve(residual, monitor)
             return x, converged, *projection.read_signs_and_squares(core.tails, core.heads, self.roots, key, x)
 
         with ThreadPoolExecutor(self.n_threads) as pool:
@@ -164,42 +165,6 @@ class _Projections:
             weights = np.clip((1.0 - mix) * from_signs + mix * from_squares, 1e-6, 1.0 - 1e-6)
         v = weights * (1.0 - weights)
         return weights, np.sqrt(2.0 * v * v / (1.0 - 2.0 * v))
-
-
-def _laplacian(core: _Core) -> csr_array:
-    i, j, c = core.tails, core.heads, core.conductances
-    n = core.n_vertices
-    degrees = np.bincount(i, c, n) + np.bincount(j, c, n)
-    both = coo_array((np.concatenate([-c, -c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
-    return csr_array(both + diags_array(degrees), dtype=np.float32)
-
-
-def _conjugate_gradients(
-    laplacian: csr_array,
-    inverse_degrees: Float[np.ndarray, " core_vertices"],
-    residual: Float[np.ndarray, "core_vertices width"],
-    monitor: Monitor,
-) -> tuple[Float[np.ndarray, "core_vertices width"], bool]:
-    """Solve L x = residual for all columns, preconditioned by the degrees; `residual` is overwritten.
-
-    Stops when every column's preconditioned residual norm has fallen to `_TOLERANCE` of its first; tells if it has.
-    """
-    x = np.zeros_like(residual)
-    direction = np.empty_like(residual)
-    norms = first_norms = projection.preconditioned(residual, inverse_degrees, direction)
-    for _ in range(_MAX_ITERATIONS):
-        monitor.check()
-        image = laplacian @ direction
-        step = _ratio(norms, projection.column_products(direction, image))
-        previous, norms = norms, projection.descend(step, direction, image, x, residual, inverse_degrees)
-        if np.all(norms <= _TOLERANCE**2 * first_norms):
-            return x, True
-        projection.turn(_ratio(norms, previous), residual, inverse_degrees, direction)
-    return x, False
-
-
-def _ratio(above: Float[np.ndarray, " width"], below: Float[np.ndarray, " width"]) -> Float[np.ndarray, " width"]:
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0).astype(np.float32)
 
 
 def _substitute_back(structure, elimination, projections: _Projections, conductances, monitor: Monitor):

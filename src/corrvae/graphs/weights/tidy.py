@@ -28,11 +28,14 @@ def shorted_weights(
 
 def restore_sum(
     weights: Float[np.ndarray, " edges"],
-    variances: Float[np.ndarray, " edges"],
+    standard_errors: Float[np.ndarray, " edges"],
     lower: Float[np.ndarray, " edges"],
     total: float,
 ) -> Float[np.ndarray, " edges"]:
-    """Clip estimates to [lower, 1] and share out what their sum lacks or exceeds, in proportion to their variance.
+    """Share out what the sum of estimates lacks or exceeds, in proportion to their standard errors, within [lower, 1].
+
+    The errors of a sketch go together: what one edge contributes to the error of the sum is about proportional to its
+    standard error, so that is its share.
 
     Examples
     --------
@@ -42,7 +45,7 @@ def restore_sum(
     weights = np.clip(weights, lower, 1.0)
     for _ in range(50):
         gap = total - weights.sum()
-        free = variances * (weights < 1.0 if gap > 0.0 else weights > lower)
+        free = standard_errors * (weights < 1.0 if gap > 0.0 else weights > lower)
         if abs(gap) <= 1e-12 * max(total, 1.0) or not free.any():
             break
         weights = np.clip(weights + gap * free / free.sum(), lower, 1.0)

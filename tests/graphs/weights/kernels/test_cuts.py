@@ -13,22 +13,21 @@ def analysed(graph):
     ordering = order_pieces(pieces, Monitor())
     fields = (
         pieces.starts,
-        ordering.pivot_starts,
+        ordering.pivot_sizes,
         ordering.pivot_tails,
         ordering.piece_pivots,
-        ordering.piece_ordered,
+        ordering.piece_hubs,
     )
     return pieces, ordering, fields
 
 
 def every_cut(fields, piece):
     """Pivots, core, seconds and bytes of each place where a piece may be cut."""
-    starts, pivot_starts, pivot_tails, piece_pivots, piece_ordered = fields
+    starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs = fields
     first, last = piece_pivots[piece : piece + 2]
-    bounds = [*pivot_starts[first:last], piece_ordered[piece]]
-    sizes, tails = np.diff(bounds), pivot_tails[first:last]
+    sizes, tails = pivot_sizes[first:last], pivot_tails[first:last] + piece_hubs[piece]
     for n_pivots in range(last - first + 1):
-        core = starts[piece + 1] - bounds[n_pivots]
+        core = starts[piece + 1] - starts[piece] - sizes[:n_pivots].sum()
         if 0 < core < cuts.SMALLEST_CORE and n_pivots < last - first:
             continue
         columns = [cuts.column_cost(*column) for column in zip(sizes[:n_pivots], tails[:n_pivots], strict=True)]
@@ -100,3 +99,12 @@ def test_predicted_bytes_are_those_of_the_structure():
     assert pieces.n_vertices - structure.first == core_sizes[0]
     fronts = structure.ends - structure.starts + np.diff(structure.tail_pointers)
     assert column_bytes[0] == 8 * structure.columns[-1] + 4 * structure.tails.size + 8 * fronts.max() ** 2
+
+
+def test_hubs_do_not_keep_low_degrees_from_being_cut():
+    wheels = nx.cycle_graph(2000)
+    wheels.add_edges_from((v, 2000 + hub) for hub in range(20) for v in range(hub, 2000, 3))
+    _, ordering, fields = analysed(from_networkx(wheels))
+    assert ordering.piece_hubs.tolist() == [20]
+    core_sizes = cuts.cut_at_degree(*fields, 12)[1]
+    assert core_sizes.tolist() == [20]

@@ -28,7 +28,7 @@ def column_cost(pivot_size, tail):
 
 
 @njit(nogil=True, cache=True)
-def choose_cuts(piece_starts, pivot_starts, pivot_tails, piece_pivots, piece_ordered, budget):
+def choose_cuts(piece_starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs, budget):
     """Cheapest cut of every piece whose columns and core fit in `budget` bytes.
 
     Returns, for each piece, the number of pivots to eliminate, the predicted seconds, the bytes of its columns, and the
@@ -60,9 +60,8 @@ def choose_cuts(piece_starts, pivot_starts, pivot_tails, piece_pivots, piece_ord
                     column_bytes[piece] = needed - 8.0 * core * core
                     core_sizes[piece] = core
             if pivot < last:
-                end = pivot_starts[pivot + 1] if pivot + 1 < last else piece_ordered[piece]
-                pivot_size = end - pivot_starts[pivot]
-                tail = min(pivot_tails[pivot], core - pivot_size)
+                pivot_size = pivot_sizes[pivot]
+                tail = min(pivot_tails[pivot] + piece_hubs[piece], core - pivot_size)
                 cost, entries = column_cost(pivot_size, tail)
                 spent += cost
                 size += entries
@@ -72,8 +71,8 @@ def choose_cuts(piece_starts, pivot_starts, pivot_tails, piece_pivots, piece_ord
 
 
 @njit(nogil=True, cache=True)
-def cut_at_degree(piece_starts, pivot_starts, pivot_tails, piece_pivots, piece_ordered, largest_degree):
-    """Cut every piece before the first pivot that is joined to more than `largest_degree` others.
+def cut_at_degree(piece_starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs, largest_degree):
+    """Cut every piece before the first pivot that is joined to more than `largest_degree` others, hubs left out.
 
     Returns, for each piece, the number of pivots to eliminate, the number of vertices left, and the bytes of the
     columns.
@@ -83,14 +82,12 @@ def cut_at_degree(piece_starts, pivot_starts, pivot_tails, piece_pivots, piece_o
     core_sizes = np.zeros(n_pieces, np.int64)
     column_bytes = np.zeros(n_pieces, np.float64)
     for piece in range(n_pieces):
-        last = piece_pivots[piece + 1]
         core_sizes[piece] = piece_starts[piece + 1] - piece_starts[piece]
-        for pivot in range(piece_pivots[piece], last):
-            end = pivot_starts[pivot + 1] if pivot + 1 < last else piece_ordered[piece]
-            pivot_size = end - pivot_starts[pivot]
-            if pivot_tails[pivot] + pivot_size - 1 > largest_degree:
+        for pivot in range(piece_pivots[piece], piece_pivots[piece + 1]):
+            if pivot_tails[pivot] + pivot_sizes[pivot] - 1 > largest_degree:
                 break
             n_eliminated[piece] += 1
-            core_sizes[piece] -= pivot_size
-            column_bytes[piece] += column_cost(pivot_size, pivot_tails[pivot])[1]
+            core_sizes[piece] -= pivot_sizes[pivot]
+            tail = min(pivot_tails[pivot] + piece_hubs[piece], core_sizes[piece])
+            column_bytes[piece] += column_cost(pivot_sizes[pivot], tail)[1]
     return n_eliminated, core_sizes, column_bytes

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from corrvae.graphs.weights.kernels.symbolic import grown
 from corrvae.monitor import DONE, STOP
 
 
@@ -169,9 +170,9 @@ def sparse_core(structure, elimination, conductances, control):
             s = next_waiting[s]
         if top + needed > capacity:
             capacity = 2 * capacity + needed
-            core_tails = _grown(core_tails, capacity)
-            core_heads = _grown(core_heads, capacity)
-            core_conductances = _grown(core_conductances, capacity)
+            core_tails = grown(core_tails, capacity)
+            core_heads = grown(core_heads, capacity)
+            core_conductances = grown(core_conductances, capacity)
         for t in range(later_pointers[j], later_pointers[j + 1]):
             i = later_rows[t] - first
             work[i] += conductances[later_edges[t]]
@@ -195,13 +196,6 @@ def sparse_core(structure, elimination, conductances, control):
             core_conductances[t] = work[core_heads[t]]
             work[core_heads[t]] = 0.0
     return core_tails[:top].copy(), core_heads[:top].copy(), core_conductances[:top].copy()
-
-
-@njit(nogil=True, cache=True)
-def _grown(array, capacity):
-    bigger = np.empty(capacity, array.dtype)
-    bigger[: array.size] = array
-    return bigger
 
 
 @njit(nogil=True, cache=True)
@@ -298,7 +292,7 @@ def back_substitute(structure, elimination, resistances, embedding, control):
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})  # lets the sum run in vector registers
 def _squared_distance(x, y):
-    total = np.float32(0.0)
+    total = x.dtype.type(0.0)
     for c in range(x.size):
         d = x[c] - y[c]
         total += d * d

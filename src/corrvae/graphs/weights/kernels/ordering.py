@@ -81,18 +81,17 @@ def minimum_degree(
     Vertices of degree above `hub_factor` times the square root of their piece's size come last and unordered: they
     are in every clique anyway and would be scanned at every pivot. A piece's ordering stops, leaving a core, when the
     next pivot is joined to more than `degree_limit` others or `stop_ratio` of what is left, or when the sum of
-    squared column counts over all pieces passes, or plainly will pass, `work_limit` with more than `core_limit`
-    vertices to go.
+    squared column counts passes, or plainly will pass, `work_limit` with more than `core_limit` vertices to go.
 
     Returns
     -------
     order
         Vertices in order of elimination within each piece, its unordered core last.
-    pivot_starts, pivot_tails
-        First position of each pivot (a run of indistinguishable vertices), closed by a sentinel for the piece's end in
-        `piece_pivots`; and an upper bound on the number of later vertices it is joined to.
-    piece_pivots
-        First pivot of each piece, closed by the number of pivots.
+    pivot_starts, pivot_sizes, pivot_tails
+        First position and number of vertices of each pivot, a run of indistinguishable vertices; and the number of
+        later vertices it is joined to, hubs left out.
+    piece_pivots, piece_hubs
+        First pivot of each piece, closed by the number of pivots; and its number of hubs.
     piece_ordered
         Position at which each piece's unordered core begins.
     """
@@ -100,8 +99,10 @@ def minimum_degree(
     n_pieces = piece_starts.size - 1
     order = np.empty(n, np.int32)
     pivot_starts = np.empty(n, np.int64)
+    pivot_sizes = np.empty(n, np.int64)
     pivot_tails = np.empty(n, np.int64)
     piece_pivots = np.zeros(n_pieces + 1, np.int64)
+    piece_hubs = np.zeros(n_pieces, np.int64)
     piece_ordered = np.empty(n_pieces, np.int64)
     n_pivots = 0
 
@@ -128,7 +129,6 @@ def minimum_degree(
     next_in_bucket = np.full(n, -1, np.int32)
     hashes = np.zeros(n, np.int64)
     tag, mark_tag = np.int64(1), np.int64(1)
-    work = 0.0
 
     for piece in range(n_pieces):
         first, last = piece_starts[piece], piece_starts[piece + 1]
@@ -138,6 +138,7 @@ def minimum_degree(
         position = first
         n_hubs = 0
         top = 0
+        work = 0.0
         for v in range(first, last):
             if pointers[v + 1] - pointers[v] > hub_degree:
                 state[v] = _DEAD
@@ -303,7 +304,8 @@ def minimum_degree(
                 state[p] = _DEAD
 
             pivot_starts[n_pivots] = position
-            pivot_tails[n_pivots] = clique_weight + n_hubs
+            pivot_sizes[n_pivots] = pivot_size
+            pivot_tails[n_pivots] = clique_weight
             n_pivots += 1
             v = p
             while v >= 0:
@@ -314,6 +316,7 @@ def minimum_degree(
             control[DONE] += pivot_size
 
         piece_ordered[piece] = position
+        piece_hubs[piece] = n_hubs
         if remaining > 0:
             for v in range(first, last):
                 if state[v] == _LIVE and size[v] > 0:
@@ -324,4 +327,5 @@ def minimum_degree(
                         position += 1
                         u = member[u]
     piece_pivots[n_pieces] = n_pivots
-    return order, pivot_starts[:n_pivots], pivot_tails[:n_pivots], piece_pivots, piece_ordered
+    pivots = (pivot_starts[:n_pivots], pivot_sizes[:n_pivots], pivot_tails[:n_pivots])
+    return order, *pivots, piece_pivots, piece_hubs, piece_ordered

@@ -42,12 +42,12 @@ def project(tails, heads, roots, key, out):
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def read_signs_and_squares(tails, heads, roots, key, x):
     """Sums over the columns of s_e y_e and of y_e^2, with y = W^1/2 B x."""
-    linear = np.empty(tails.size, np.float32)
-    quadratic = np.empty(tails.size, np.float32)
+    linear = np.empty(tails.size, x.dtype)
+    quadratic = np.empty(tails.size, x.dtype)
     for e in range(tails.size):
         word = _random_word(np.uint64(e) ^ key)
         tail, head = x[tails[e]], x[heads[e]]
-        first, second = np.float32(0.0), np.float32(0.0)
+        first, second = x.dtype.type(0.0), x.dtype.type(0.0)
         for c in range(WIDTH):
             y = tail[c] - head[c]
             first += y * _sign(word, c)

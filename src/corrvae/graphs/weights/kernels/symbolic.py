@@ -58,7 +58,15 @@ def later_neighbors(order, pointers, neighbors, edge_of, n_vertices):
 
 
 @njit(nogil=True, cache=True)
-def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, tail_bound, control):
+def grown(array, capacity):
+    """A copy of an array with room for more."""
+    bigger = np.empty(capacity, array.dtype)
+    bigger[: array.size] = array
+    return bigger
+
+
+@njit(nogil=True, cache=True)
+def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, control):
     """Tails of the supernodes `starts[s]:ends[s]`, by merging the tails of each one's children.
 
     A supernode's parent is the supernode that holds its first tail entry, if that is eliminated too.
@@ -71,7 +79,7 @@ def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, tail_
         for j in range(starts[s], ends[s]):
             supernode_of[j] = s
     tail_pointers = np.zeros(n_supernodes + 1, np.int64)
-    tails = np.empty(tail_bound, np.int32)
+    tails = np.empty(1024 + 2 * later_rows.size, np.int32)
     first_child = np.full(n_supernodes, -1, np.int32)
     next_child = np.full(n_supernodes, -1, np.int32)
     seen = np.full(n_positions, -1, np.int32)
@@ -80,6 +88,13 @@ def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, tail_
         if control[STOP]:
             break
         begin = top
+        needed = later_pointers[ends[s]] - later_pointers[starts[s]]
+        child = first_child[s]
+        while child >= 0:
+            needed += tail_pointers[child + 1] - tail_pointers[child]
+            child = next_child[child]
+        if top + needed > tails.size:
+            tails = grown(tails, 2 * tails.size + needed)
         for j in range(starts[s], ends[s]):
             for t in range(later_pointers[j], later_pointers[j + 1]):
                 row = later_rows[t]

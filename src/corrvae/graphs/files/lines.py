@@ -1,11 +1,32 @@
-"""Whitespace-separated text as Arrow's CSV reader wants it: one blank between fields, none around a line."""
+"""Lines of text as Arrow's CSV reader wants them: no comments, and blanks that part fields one at a time."""
 
 import io
+import re
+from collections.abc import Callable
 
 import numpy as np
 
 READ_BYTES = 1 << 22
 BLANK, NEWLINE = 32, 10
+
+_COMMENT = re.compile(rb"^[ \t\v\f\r]*[#%][^\n]*\n?", re.MULTILINE)
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line is a comment: what is not blank begins with ``#`` or ``%``."""
+    return line.lstrip(" \t\v\f\r").startswith(("#", "%"))
+
+
+def without_comments(lines: bytes) -> bytes:
+    r"""Leave out the comments among whole lines.
+
+    Examples
+    --------
+    >>> without_comments(b"a b\n# why\nc #d\n  %\n")
+    b'a b\nc #d\n'
+    """
+    # most files have none, and looking for one byte is quick
+    return _COMMENT.sub(b"", lines) if b"#" in lines or b"%" in lines else lines
 
 
 def single_blanks(lines: bytes) -> bytes:
@@ -28,11 +49,12 @@ def single_blanks(lines: bytes) -> bytes:
     return text[~((text == BLANK) & starts)].tobytes()
 
 
-class SingleBlanks(io.RawIOBase):
-    """A stream of another stream's lines through `single_blanks`, a few megabytes at a time."""
+class TidyLines(io.RawIOBase):
+    """A stream of another stream's lines through a function of whole lines, a few megabytes at a time."""
 
-    def __init__(self, source: io.BufferedIOBase) -> None:
+    def __init__(self, source: io.BufferedIOBase, tidy: Callable[[bytes], bytes]) -> None:
         self._source = source
+        self._tidy = tidy
         self._unfinished = b""
         self._ready = memoryview(b"")
         self._ended = False
@@ -57,4 +79,4 @@ class SingleBlanks(io.RawIOBase):
         # whole lines only, so that a run of blanks is never seen in two parts
         end = len(block) if self._ended else block.rfind(b"\n") + 1
         self._unfinished = block[end:]
-        self._ready = memoryview(single_blanks(block[:end]))
+        self._ready = memoryview(self._tidy(block[:end]))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.blanks import SingleBlanks
-from corrvae.graphs.files import EdgeTable, FileLayout, column_positions, open_data
+from corrvae.graphs.files.coding import code_strings
+from corrvae.graphs.files.lines import TidyLines, is_comment, single_blanks, without_comments
+from corrvae.graphs.files.reading import EdgeTable, FileLayout, column_positions, open_data
+from corrvae.graphs.files.sniff import WHITESPACE, TextForm, is_integer, sniff, split_line
 from corrvae.graphs.pairs import CodedPairs, code_pairs
-from corrvae.graphs.parquet import code_strings
-from corrvae.graphs.sniff import WHITESPACE, TextForm, is_integer, sniff, split_line
 
 if TYPE_CHECKING:
     import pyarrow
@@ -72,9 +72,13 @@ def _arrow_columns(
     wanted = [names[k] for k in positions]
     types = dict(zip(wanted, [kind, kind, pa.float64()], strict=False))
     blanks = form.delimiter == WHITESPACE
+
+    def tidy(lines: bytes) -> bytes:
+        return single_blanks(without_comments(lines)) if blanks else without_comments(lines)
+
     with _after_preamble(path, form) as stream:
         table = arrow_csv.read_csv(
-            io.BufferedReader(SingleBlanks(stream)) if blanks else stream,
+            io.BufferedReader(TidyLines(stream, tidy)),
             read_options=arrow_csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
             parse_options=arrow_csv.ParseOptions(delimiter=form.delimiter, quote_char=False if blanks else '"'),
             convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),
@@ -112,18 +116,26 @@ def _read_carefully(
 
 def _rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
     """Give the line number and fields of every line of data."""
+    number = form.preamble
+
+    def lines(text: io.TextIOWrapper) -> Iterator[str]:
+        nonlocal number
+        for line in text:
+            number += 1
+            if not is_comment(line):
+                yield line
+
     with _after_preamble(path, form) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")  # pyright: ignore[reportArgumentType]
         try:
             if form.delimiter == WHITESPACE:
-                for number, line in enumerate(text, form.preamble + 1):
+                for line in lines(text):
                     if line.strip():
                         yield number, split_line(line, WHITESPACE)
                 return
-            reader = csv.reader(text, delimiter=form.delimiter)
-            for fields in reader:
+            for fields in csv.reader(lines(text), delimiter=form.delimiter):
                 if any(field.strip() for field in fields) or len(fields) > 1:
-                    yield form.preamble + reader.line_num, [field.strip() for field in fields]
+                    yield number, [field.strip() for field in fields]
         except UnicodeDecodeError as error:
             raise DataFileError(path, f"is not UTF-8 text: {error.reason} 0x{error.object[error.start]:02x}") from error
         except csv.Error as error:
@@ -144,7 +156,8 @@ def _number(path: Path, line: int, field: str) -> float:
     try:
         return float(field)
     except ValueError:
-        raise DataFileError(path, f"line {line} has conductance {field!r}, which is not a number") from None
+        hint = "; decimals are parted by a point" if "," in field else ""
+        raise DataFileError(path, f"line {line} has conductance {field!r}, which is not a number{hint}") from None
 
 
 def _fields(count: int) -> str:

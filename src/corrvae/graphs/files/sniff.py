@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.files import FileLayout, open_data
+from corrvae.graphs.files.lines import is_comment
+from corrvae.graphs.files.reading import FileLayout, open_data
 
 WHITESPACE = " "
 SAMPLE_LINES, SAMPLE_LINE_BYTES = 50, 1 << 20
 
 _BLANKS = re.compile(r"[ \t\v\f\r]+")
-_COMMENT = re.compile(r"[#%](\s|$)")
 _INTEGER = re.compile(r"-?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# A decimal comma is a number too, when the question is whether a line holds names.
+_NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
 # No single letters: those are likelier to be ids.
 _USUAL_NAMES = frozenset(
     {"source", "target", "from", "to", "src", "dst", "fromnodeid", "tonodeid"}
@@ -66,6 +67,8 @@ def sniff(path: Path, layout: FileLayout) -> TextForm:
         parted = "blanks" if delimiter == WHITESPACE else repr(delimiter)
         raise DataFileError(path, f"line {first_line} has 1 field where two ids are expected, parted by {parted}")
     header = _has_header(rows, layout)
+    if header and layout.columns is None:
+        _refuse_unnamed(path, first_line, rows[0])
     data = rows[1:] if header else rows
     return TextForm(
         delimiter,
@@ -90,7 +93,7 @@ def is_integer(field: str) -> bool:
 
 
 def _sample(path: Path) -> list[tuple[int, str]]:
-    """Give the first lines that are neither blank nor leading comments, with their numbers."""
+    """Give the first lines that are neither blank nor comments, with their numbers."""
     sample: list[tuple[int, str]] = []
     with open_data(path) as stream:
         number = 0
@@ -105,7 +108,7 @@ def _sample(path: Path) -> list[tuple[int, str]]:
                 raise DataFileError(path, f"line {number} is not UTF-8 text: byte {byte}, {error.reason}") from error
             if "\r" in line:
                 raise DataFileError(path, f"line {number} holds carriage returns; lines must end in newlines")
-            if line.strip() and (sample or not _COMMENT.match(line)):
+            if line.strip() and not is_comment(line):
                 sample.append((number, line))
     return sample
 
@@ -113,7 +116,8 @@ def _sample(path: Path) -> list[tuple[int, str]]:
 def _delimiter(lines: list[str]) -> str:
     """Choose the first delimiter that parts all lines alike; failing that, the first that parts the first line."""
     parting = []
-    for candidate in ("\t", ",", ";", "|", WHITESPACE):
+    # semicolons before commas, which part decimals where semicolons part fields
+    for candidate in ("\t", ";", ",", "|", WHITESPACE):
         rows = [split_line(line, candidate) for line in lines]
         if len(rows[0]) < 2:
             continue
@@ -131,9 +135,22 @@ def _has_header(rows: list[list[str]], layout: FileLayout) -> bool:
     if any(isinstance(column, str) for column in layout.wanted):
         return True
     first, others = rows[0], rows[1:]
+    # the index of a data frame, which has no name and is never empty
+    if not first[0] and any(first) and all(row[0] for row in others):
+        return True
     for k, name in enumerate(first):
         below = [row[k] for row in others if len(row) > k]
         if below and not _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, below)):
             return True
     ids = {field for row in others for field in row}
     return len(first) > 1 and all(name.lower() in _USUAL_NAMES and name not in ids for name in first[:2])
+
+
+def _refuse_unnamed(path: Path, line: int, names: list[str]) -> None:
+    """Refuse to take a column for ids that has no name, as the index of a data frame has none when it is written."""
+    named = [name for name in names if name and not name.startswith("Unnamed:")]
+    if names[0] not in named:
+        which = f'("{named[0]}", "{named[1]}")' if len(named) > 1 else ""
+        raise DataFileError(
+            path, f"line {line} has no name for the first column; pass columns={which} to say which columns hold ids"
+        )

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from corrvae.graphs.files import FileLayout
-from corrvae.graphs.sniff import TextForm, is_integer, sniff, split_line
+from corrvae.graphs.files.reading import FileLayout
+from corrvae.graphs.files.sniff import TextForm, is_integer, sniff, split_line
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,10 @@ from corrvae.graphs.sniff import TextForm, is_integer, sniff, split_line
         ("x,y z\nw z\n", TextForm(" ", 0, 1, 2, None, ["x,y", "z"])),
         ("source;target\n", TextForm(";", 1, 1, 2, ["source", "target"], [])),
         ("id;next\n1;2\n", TextForm(";", 1, 1, 2, ["id", "next"], ["1", "2"])),
+        ("a;b;1,5\nc;d;2,5\n", TextForm(";", 0, 1, 3, None, ["a", "b", "1,5"])),
+        ("a;b;1,5\nc;d;2\n", TextForm(";", 0, 1, 3, None, ["a", "b", "1,5"])),
+        ("a,b;c\nd,e\n", TextForm(",", 0, 1, 2, None, ["a", "b;c"])),
+        ("#x\n1,2\n %y\n3,4\n", TextForm(",", 1, 2, 2, None, ["1", "2"])),
         ("a,b\nc\n", TextForm(",", 0, 1, 2, None, ["a", "b"])),
     ],
 )

@@ -34,6 +34,10 @@ def test_delimiters_blanks_and_line_ends(write, between, around, end, last_end):
     [
         "# a comment\n# from to\n1 2\n2 30\n-4 1\n",
         "% a comment\n%\n\n1 2\n\n   \n2 30\n-4 1\n\n\n",
+        "#a comment\n1 2\n#7 8\n2 30\n  % 9 9\n-4 1\n#the end",
+        '%7,8\n1,2\n#7,8\n# "quoted\n2,30\n-4,1\n',
+        "from,to\n#7,8\n1,2\n2,30\n-4,1\n# 7, 8\n",
+        "\ufeff#7,8\n1,2\n2,30\n-4,1\n",
         "\ufeff1 2\n2 30\n-4 1\n",
         "\ufefffrom,to\n1,2\n2,30\n-4,1\n",
         "x,y\n1,2\n2,30\n-4,1\n",
@@ -67,7 +71,11 @@ def test_a_first_line_of_ids_is_not_taken_for_a_header(write):
     assert graph.ids.tolist() == ["u", "v", "w"]
     graph = CorrelationGraph.from_file(write("from,to\nto,away\n"))
     assert graph.ids.tolist() == ["away", "from", "to"]
-    assert CorrelationGraph.from_file(write("#tag #other\n#other #third\n")).n_edges == 2
+
+
+def test_quotes_make_an_id_of_what_would_be_a_comment(write):
+    for ids, text in ((["#a", "#b", "c"], '"#a",#b\nc,#b\n'), (["#a", "1"], '"#a",1\n')):
+        assert CorrelationGraph.from_file(write(text)).ids.tolist() == ids
 
 
 def test_columns_by_name_and_by_position(write):
@@ -135,6 +143,32 @@ def test_whatever_is_written_is_read(tmp_path, graph):
         ("1,2\n2,x\n", {"id_kind": "integer"}, "line 2 has id 'x', which is not an integer of 64 bits"),
         ("1,2\n2,2.5\n", {"id_kind": "integer"}, "line 2 has id '2.5', which is not an integer of 64 bits"),
         ("a,b,w\n1,2,1\n2,3,much\n", {"conductance": "w"}, "line 3 has conductance 'much', which is not a number"),
+        (
+            "a;b;1,5\nb;c;2,5\n",
+            {"conductance": 2},
+            "line 1 has conductance '1,5', which is not a number; decimals are parted by a point",
+        ),
+        ("1,2\n#7,8\n2,3\n# x\n3,4,5\n", {}, "line 5 has 3 fields where line 1 has 2 fields"),
+        (
+            "1 2 1\n# x\n\n#y\n2 3 0\n",
+            {"conductance": 2},
+            "line 5: (2, 3) has conductance 0.0; it must be finite and positive",
+        ),
+        (
+            ",source,target\n0,ann,bob\n1,bob,cem\n",
+            {},
+            'line 1 has no name for the first column; pass columns=("source", "target") to say which columns hold ids',
+        ),
+        (
+            "#c\nUnnamed: 0,a,b,w\n0,5,6,1.5\n",
+            {"conductance": "w"},
+            'line 2 has no name for the first column; pass columns=("a", "b") to say which columns hold ids',
+        ),
+        (
+            ",x\n0,1\n",
+            {},
+            "line 1 has no name for the first column; pass columns= to say which columns hold ids",
+        ),
         ("a,b,w\n1,2,1\n2,3,\n", {"conductance": "w"}, "line 3 has conductance '', which is not a number"),
         (
             "\n1 2 1\n\n2 3 0\n",
@@ -186,3 +220,22 @@ def test_what_is_not_text_is_refused(write):
 def test_a_file_with_a_header_alone_has_no_edges(write):
     assert CorrelationGraph.from_file(write("source,target\n")) == CorrelationGraph.from_edges([])
     assert CorrelationGraph.from_file(write("a,b\n"), header=True, vertices=[3, 4]).n_vertices == 2
+
+
+@pytest.mark.parametrize("index", [[0, 1, 2], ["x", "y", "z"]])
+@pytest.mark.parametrize("columns", [("source", "target"), (1, 2)])
+def test_a_data_frame_with_its_index_is_read_by_its_columns(tmp_path, index, columns):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "edges.csv"
+    pandas.DataFrame(WORDS.id_pairs, columns=["source", "target"], index=index).to_csv(path)
+    assert CorrelationGraph.from_file(path, columns=columns) == WORDS
+    fails(
+        path,
+        'line 1 has no name for the first column; pass columns=("source", "target") to say which columns hold ids',
+    )
+
+
+def test_a_comment_that_straddles_blocks_is_no_edge(write, monkeypatch):
+    monkeypatch.setattr("corrvae.graphs.files.lines.READ_BYTES", 7)
+    for text in ("1 2\n# 1 9 9 9 9\n2 30\n-4 1\n", "1,2\n# 1,9 9 9 9\n2,30\n-4,1\n"):
+        assert CorrelationGraph.from_file(write(text)) == NUMBERS

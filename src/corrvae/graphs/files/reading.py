@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from corrvae.errors import DataFileError, MissingDataFileError
-from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, check_conductances
+from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, pair_conductances
 from corrvae.graphs.pairs import CodedPairs, EdgeError, place_pairs
 
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
@@ -63,8 +63,8 @@ def read_file(
     keep_isolated: bool,
 ) -> CanonicalEdges:
     """Read a file of edges; see `CorrelationGraph.from_file`."""
-    from corrvae.graphs.parquet import read_parquet
-    from corrvae.graphs.text import read_text
+    from corrvae.graphs.files.parquet import read_parquet
+    from corrvae.graphs.files.text import read_text
 
     path = Path(path)
     # what vertices lists must not depend on how often it is read
@@ -76,7 +76,7 @@ def read_file(
     table = (read_parquet if magic == PARQUET_MAGIC else read_text)(path, layout)
     try:
         placed = place_pairs(table.coded, vertices)
-        values = check_conductances(table.conductances, placed)
+        values = pair_conductances(table.conductances, placed)
         return canonicalize(placed, values, direction, keep_isolated or vertices is not None)
     except EdgeError as error:
         raise DataFileError(path, f"{table.place(error.position)}: {error.problem}") from error

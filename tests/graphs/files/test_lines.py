@@ -1,0 +1,34 @@
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corrvae.graphs.files import lines as lines_module
+from corrvae.graphs.files.lines import TidyLines, is_comment, single_blanks, without_comments
+
+LINES = st.text(alphabet="ab \t\r\v\n", max_size=80).map(str.encode)
+
+
+def literal(lines):
+    return b"\n".join(b" ".join(line.split()) for line in lines.split(b"\n"))
+
+
+@given(LINES)
+def test_as_splitting_and_joining_every_line(lines):
+    assert single_blanks(lines) == literal(lines)
+
+
+@given(LINES, st.integers(1, 7))
+def test_a_stream_read_in_small_parts_is_the_same(lines, size):
+    original, lines_module.READ_BYTES = lines_module.READ_BYTES, size
+    try:
+        assert io.BufferedReader(TidyLines(io.BytesIO(lines), single_blanks), 5).read() == literal(lines)
+    finally:
+        lines_module.READ_BYTES = original
+
+
+@given(st.text(alphabet="a#% \t\r\n", max_size=80))
+def test_comments_are_the_lines_whose_first_mark_is_a_sign(text):
+    kept = [line for line in text.split("\n") if not line.strip().startswith(("#", "%"))]
+    assert without_comments(text.encode()).decode().split("\n")[: len(kept)] == kept
+    assert [line for line in text.split("\n") if not is_comment(line)] == kept
