@@ -172,12 +172,14 @@ def test_the_memory_budget_is_respected_or_refused():
 
 
 def test_auto_stays_within_the_budget_by_sketching():
-    graph = from_networkx(nx.gnm_random_graph(1500, 40_000, seed=0))
-    dense = spanning_weights(graph)
-    assert dense.method == "exact"
-    tight = spanning_weights(graph, memory_budget=19e6, random_state=0)
+    graph = from_networkx(nx.gnm_random_graph(5000, 60_000, seed=0))
+    with pytest.raises(MemoryError, match="dense core"):
+        spanning_weights(graph, "exact", memory_budget=70e6)
+    tight = spanning_weights(graph, memory_budget=70e6, random_state=0)
     assert tight.method == "sketch"
-    assert np.abs(tight.weights - dense.weights).mean() < 0.02
+    roomy = spanning_weights(graph)
+    assert roomy.method == "exact"
+    assert np.abs(tight.weights - roomy.weights).mean() < 0.02
 
 
 @pytest.mark.parametrize("method", METHODS)
