@@ -1,0 +1,77 @@
+"""The singleton posterior: features to a mean and a standard deviation for each latent dimension."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from corrvae.nn.layers import RowsLinear, check_widths, perceptron
+from corrvae.nn.rows import Rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Means and standard deviations of q(z_i given x_i) = N(mean, diag stddev^2), one row for each vertex.
+
+    Examples
+    --------
+    >>> import torch
+    >>> marginals = Marginals(torch.zeros(3, 2), torch.ones(3, 2))
+    >>> marginals.at(torch.tensor([0, 2])).mean.shape
+    torch.Size([2, 2])
+    """
+
+    mean: Float[Tensor, "vertices dim"]
+    stddev: Float[Tensor, "vertices dim"]
+
+    def at(self, positions: Int[Tensor, " picked"]) -> "Marginals":
+        """Give the rows at these positions, in this order."""
+        return Marginals(self.mean.index_select(0, positions), self.stddev.index_select(0, positions))
+
+    def head(self, count: int) -> "Marginals":
+        """Give the first `count` rows."""
+        return Marginals(self.mean[:count], self.stddev[:count])
+
+
+@final
+class Encoder(nn.Module):
+    """Features -> hidden layers (ReLU) -> mean and standard deviation.
+
+    Parameters
+    ----------
+    n_features, n_components
+        Number of features; latent dimension.
+    hidden
+        Widths of the hidden layers.
+    floor
+        The standard deviation is ``floor + softplus(output)``: it cannot collapse to zero.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from corrvae.nn import DenseRows
+    >>> marginals = Encoder(20, 4)(DenseRows(torch.rand(3, 20)))
+    >>> marginals.mean.shape, bool((marginals.stddev > 0).all())
+    (torch.Size([3, 4]), True)
+    """
+
+    def __init__(
+        self, n_features: int, n_components: int, *, hidden: Sequence[int] = (300,), floor: float = 1e-4
+    ) -> None:
+        super().__init__()
+        widths = (*check_widths("hidden", hidden), 2 * n_components)
+        if floor <= 0:
+            raise ValueError(f"floor must be positive, got {floor}")
+        self.n_components = n_components
+        self.floor = floor
+        self.first = RowsLinear(n_features, widths[0])
+        self.rest = perceptron(widths, after_hidden=True)
+
+    def forward(self, rows: Rows) -> Marginals:
+        """Encode each row on its own."""
+        mean, spread = self.rest(self.first(rows)).split(self.n_components, dim=1)
+        return Marginals(mean, softplus(spread) + self.floor)

@@ -1,0 +1,74 @@
+"""Counts as draws from a softmax over the features."""
+
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from corrvae.nn.likelihoods.base import Likelihood, from_numpy, to_numpy
+from corrvae.nn.rows import Rows, SparseRows
+
+
+@final
+class Multinomial(Likelihood):
+    """The row's counts are independent draws from softmax(outputs): log p = sum_k x_k log softmax(outputs)_k.
+
+    The number of draws is taken as given, and the multinomial coefficient, which no parameter changes, is left out: this
+    is the probability of the draws in one order. Missing counts condition the draws on the features that were observed,
+    that is, the softmax runs over those. A row of zeros has log-probability 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from corrvae.nn import DenseRows
+    >>> Multinomial(4).log_prob(torch.zeros(1, 4), DenseRows(torch.tensor([[2.0, 0.0, 0.0, 1.0]]))).exp()
+    tensor([0.0156])
+    """
+
+    domain = "finite numbers that are not negative"
+
+    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
+        """Give the log-probability of each row of `target`, its missing entries left out."""
+        if target.observed is not None:
+            outputs = outputs.masked_fill(_missing(target), -float("inf"))
+        if isinstance(target, SparseRows) and target.observed is None:
+            # A product with the non-zeros only: the probabilities of all features are needed just for their sum.
+            stored = target.take(outputs) - outputs.logsumexp(1)[target.row_of]
+            return target.sum_entries(stored * target.values)
+        log_probabilities = outputs.log_softmax(1)
+        if target.observed is not None:
+            log_probabilities = log_probabilities.masked_fill(_missing(target), 0.0)
+        return (log_probabilities * target.dense()).sum(1)
+
+    def mean(
+        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
+    ) -> Float[Tensor, "rows features"]:
+        """Give the expected counts, or the probabilities if no totals are given."""
+        probabilities = outputs.softmax(1)
+        return probabilities if totals is None else probabilities * totals[:, None]
+
+    def sample(
+        self,
+        outputs: Float[Tensor, "rows features"],
+        generator: np.random.Generator,
+        totals: Float[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows features"]:
+        """Draw counts: as many as the totals say (rounded), one if they are not given."""
+        draws = np.ones(len(outputs), dtype=np.int64) if totals is None else np.rint(to_numpy(totals)).astype(np.int64)
+        probabilities = to_numpy(outputs.double().softmax(1))
+        return from_numpy(generator.multinomial(draws, probabilities), outputs)
+
+    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+        """Say of each value whether it is finite and not negative."""
+        return (values >= 0) & np.isfinite(values)
+
+
+def _missing(target: Rows) -> Tensor:
+    """Where the target is missing, as a mask over rows and columns."""
+    assert target.observed is not None
+    if not isinstance(target, SparseRows):
+        return ~target.observed
+    mask = target.observed.new_zeros(target.shape)
+    mask[target.row_of, target.columns] = ~target.observed
+    return mask
