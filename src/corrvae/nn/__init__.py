@@ -1,7 +1,7 @@
 """The networks: encoder, decoder, pair networks, likelihoods, and the rows of features they read.
 
-Plain torch modules that know neither graph nor objective. A batch enters as `Rows`, dense or sparse by its density, and a
-sparse one is never made dense.
+Plain torch modules that know neither graph nor objective. A batch enters as `Rows`, dense or sparse by its density, and
+a sparse one is never made dense.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corrvae.nn.pairs import PairNetwork as PairNetwork
     from corrvae.nn.perceptron import PairPerceptron as PairPerceptron
     from corrvae.nn.prior import LearnedTau as LearnedTau
+    from corrvae.nn.prior import PairPrior as PairPrior
     from corrvae.nn.rows import DenseRows as DenseRows
     from corrvae.nn.rows import Rows as Rows
     from corrvae.nn.rows import SparseRows as SparseRows
@@ -38,10 +39,11 @@ _HOMES = {
     "PairBilinear": ".bilinear",
     "PairNetwork": ".pairs",
     "PairPerceptron": ".perceptron",
+    "PairPrior": ".prior",
     "Rows": ".rows",
     "SparseRows": ".rows",
     "make_likelihood": ".likelihoods",
 }
-__all__ = list(_HOMES)  # noqa: PLE0604
+__all__ = list(_HOMES)
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)

@@ -38,9 +38,7 @@ class PairBilinear(PairNetwork):
     torch.Size([1, 3, 4])
     """
 
-    def __init__(
-        self, n_features: int, n_components: int, *, rank: int = 4, hidden: Sequence[int] = (300,)
-    ) -> None:
+    def __init__(self, n_features: int, n_components: int, *, rank: int = 4, hidden: Sequence[int] = (300,)) -> None:
         super().__init__()
         if rank < 1:
             raise ValueError(f"rank must be positive, got {rank}")

@@ -19,8 +19,8 @@ _SAMPLED_ROWS = 4096
 class FeatureTable:
     """A matrix of features that hands out batches of rows, sparse or dense by its density.
 
-    The matrix is never made dense as a whole. A dense matrix of mostly zeros becomes CSR (which shrinks it), unless it is
-    memory-mapped; a CSR matrix that is hardly sparse gives dense batches.
+    The matrix is never made dense as a whole. A dense matrix of mostly zeros becomes CSR (which shrinks it), unless it
+    is memory-mapped; a CSR matrix that is hardly sparse gives dense batches.
 
     Parameters
     ----------

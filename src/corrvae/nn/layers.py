@@ -1,6 +1,7 @@
 """The pieces that the networks are made of."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import final
 
 import torch
@@ -20,8 +21,6 @@ class RowsLinear(nn.Module):
     ----------
     n_features, n_outputs
         Widths.
-    fan_in
-        Number of inputs that the initial weights are scaled for, if other than `n_features`.
 
     Examples
     --------
@@ -30,16 +29,14 @@ class RowsLinear(nn.Module):
     torch.Size([5, 2])
     """
 
-    def __init__(self, n_features: int, n_outputs: int, *, fan_in: int | None = None) -> None:
+    def __init__(self, n_features: int, n_outputs: int) -> None:
         super().__init__()
-        bound = 1.0 / max(1, n_features if fan_in is None else fan_in) ** 0.5
-        self.weight = nn.Parameter(torch.empty(n_features, n_outputs).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(n_outputs).uniform_(-bound, bound))
+        self.weight = uniform_parameter((n_features, n_outputs), n_features)
+        self.bias = uniform_parameter((n_outputs,), n_features)
 
     def forward(self, rows: Rows) -> Float[Tensor, "rows outputs"]:
         """Map a batch of rows."""
-        if rows.shape[1] != len(self.weight):
-            raise ValueError(f"these rows have {rows.shape[1]} columns, the network was made for {len(self.weight)}")
+        check_columns(rows, len(self.weight))
         return rows.affine(self.weight, self.bias)
 
 
@@ -63,11 +60,23 @@ def perceptron(widths: Sequence[int], *, after_hidden: bool = False) -> nn.Seque
     )
     """
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+    for inputs, outputs in pairwise(widths):
         if layers or after_hidden:
             layers.append(nn.ReLU())
         layers.append(nn.Linear(inputs, outputs))
     return nn.Sequential(*layers)
+
+
+def uniform_parameter(shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
+    """Draw a weight or bias as `torch.nn.Linear` does: uniform within 1 / sqrt(number of inputs)."""
+    bound = 1.0 / max(1, fan_in) ** 0.5
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def check_columns(rows: Rows, n_features: int) -> None:
+    """Raise a `ValueError` if a batch does not have the features that a network was made for."""
+    if rows.shape[1] != n_features:
+        raise ValueError(f"these rows have {rows.shape[1]} columns, but the network was made for {n_features}")
 
 
 def check_widths(name: str, widths: Sequence[int]) -> tuple[int, ...]:

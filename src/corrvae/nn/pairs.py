@@ -13,8 +13,8 @@ class PairNetwork(nn.Module, ABC):
     """Correlation of q(z_i, z_j given x_i, x_j) in each latent dimension, symmetric in i and j.
 
     A network works in two steps: `prepare` turns each vertex's features into a vector, once for each vertex;
-    `pre_activation` combines two prepared vectors into a. The correlation is rho = tanh(a). Everything downstream takes a
-    rather than rho, since 1 - rho cannot be recovered from a rho that has been rounded to 1.
+    `pre_activation` combines two prepared vectors into a. The correlation is rho = tanh(a). Everything downstream takes
+    a rather than rho, since 1 - rho cannot be recovered from a rho that has been rounded to 1.
 
     Attributes
     ----------

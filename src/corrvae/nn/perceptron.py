@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from corrvae.nn.layers import RowsLinear, check_widths, perceptron
+from corrvae.nn.layers import check_columns, check_widths, perceptron, uniform_parameter
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.rows import Rows
 
@@ -47,16 +47,15 @@ class PairPerceptron(PairNetwork):
         if not widths:
             raise ValueError("a pair perceptron needs at least one hidden layer; hidden is empty")
         self.n_components = n_components
-        self.first = RowsLinear(n_features, 2 * widths[0], fan_in=2 * n_features)
-        # One bias serves the sum of both halves; it is held by the second half, and the first half's stays at zero.
-        with torch.no_grad():
-            self.first.bias[: widths[0]] = 0.0
+        self.weight = uniform_parameter((n_features, 2 * widths[0]), 2 * n_features)
+        self.bias = uniform_parameter((widths[0],), 2 * n_features)
         self.middle = perceptron(widths, after_hidden=True)
         self.last = nn.Linear(widths[-1], n_components)
 
     def prepare(self, rows: Rows) -> Float[Tensor, "vertices width"]:
         """Give [A x, B x + b] for each vertex."""
-        return self.first(rows)
+        check_columns(rows, len(self.weight))
+        return rows.affine(self.weight, torch.cat([torch.zeros_like(self.bias), self.bias]))
 
     def pre_activation(
         self,
@@ -79,7 +78,8 @@ class PairPerceptron(PairNetwork):
 class _SymmetricHidden(torch.autograd.Function):
     """relu(A_i + B_j) + relu(A_j + B_i) for each pair, in blocks.
 
-    The sums before the ReLU are formed again on the way back rather than kept: gathering them costs less than the memory.
+    The sums before the ReLU are formed again on the way back rather than kept: gathering them costs less than the
+    memory.
     """
 
     @staticmethod
@@ -93,7 +93,8 @@ class _SymmetricHidden(torch.autograd.Function):
         return hidden
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = gradients
         table, first, second = ctx.saved_tensors
         into = torch.zeros_like(table)
         for begin in range(0, len(first), _BLOCK):

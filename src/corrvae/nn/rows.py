@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, final
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,8 +20,8 @@ class Rows(ABC):
     """A batch of feature rows.
 
     `values` holds the entries (all of them, or the stored ones of a sparse batch). `observed`, of the same shape, is
-    False where an entry is missing; ``None`` says that nothing is. A missing entry has the value 0, so it adds nothing to
-    a product. The entries that a sparse batch does not store are zeros that were observed.
+    False where an entry is missing; ``None`` says that nothing is. A missing entry has the value 0, so it adds nothing
+    to a product. The entries that a sparse batch does not store are zeros that were observed.
     """
 
     values: Tensor
@@ -37,11 +37,11 @@ class Rows(ABC):
         """Give ``rows @ weight + bias``, differentiable in weight and bias."""
 
     @abstractmethod
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
         """Apply a function with f(0) = 0 to every entry."""
 
     @abstractmethod
-    def scale(self, factors: Float[Tensor, " rows"]) -> Self:
+    def scale(self, factors: Float[Tensor, " rows"]) -> "Rows":
         """Multiply each row by its factor."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Rows(ABC):
         """Sum each row, of f(entry) if a function with f(0) = 0 is given."""
 
     @abstractmethod
-    def head(self, count: int) -> Self:
+    def head(self, count: int) -> "Rows":
         """Give the first `count` rows."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Rows(ABC):
         """Give the batch as a matrix."""
 
     @abstractmethod
-    def to(self, target: torch.device | torch.dtype) -> Self:
+    def to(self, target: torch.device | torch.dtype) -> "Rows":
         """Move the batch to a device, or its values to a type."""
 
 
@@ -92,11 +92,11 @@ class DenseRows(Rows):
         """Give ``rows @ weight + bias``."""
         return torch.addmm(bias, self.values, weight)
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def map(self, function: Callable[[Tensor], Tensor]) -> "DenseRows":
         """Apply a function with f(0) = 0 to every entry."""
         return replace(self, values=function(self.values))
 
-    def scale(self, factors: Float[Tensor, " rows"]) -> Self:
+    def scale(self, factors: Float[Tensor, " rows"]) -> "DenseRows":
         """Multiply each row by its factor."""
         return replace(self, values=self.values * factors[:, None])
 
@@ -104,7 +104,7 @@ class DenseRows(Rows):
         """Sum each row, of f(entry) if a function is given."""
         return (self.values if function is None else function(self.values)).sum(1)
 
-    def head(self, count: int) -> Self:
+    def head(self, count: int) -> "DenseRows":
         """Give the first `count` rows, without copying."""
         return replace(
             self, values=self.values[:count], observed=None if self.observed is None else self.observed[:count]
@@ -114,7 +114,7 @@ class DenseRows(Rows):
         """Give the matrix itself."""
         return self.values
 
-    def to(self, target: torch.device | torch.dtype) -> Self:
+    def to(self, target: torch.device | torch.dtype) -> "DenseRows":
         """Move the batch to a device, or its values to a type."""
         observed = self.observed
         if observed is not None and isinstance(target, torch.device):
@@ -177,11 +177,11 @@ class SparseRows(Rows):
         """Give ``rows @ weight + bias``: for each row a gather and sum over its stored entries."""
         return _SparseAffine.apply(weight, bias, self)  # pyright: ignore[reportReturnType]
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def map(self, function: Callable[[Tensor], Tensor]) -> "SparseRows":
         """Apply a function with f(0) = 0 to every entry."""
         return replace(self, values=function(self.values))
 
-    def scale(self, factors: Float[Tensor, " rows"]) -> Self:
+    def scale(self, factors: Float[Tensor, " rows"]) -> "SparseRows":
         """Multiply each row by its factor."""
         return replace(self, values=self.values * factors[self.row_of])
 
@@ -197,7 +197,7 @@ class SparseRows(Rows):
         """Give a matrix's elements at the places of the stored entries."""
         return matrix.reshape(-1)[self.row_of * self.n_columns + self.columns]
 
-    def head(self, count: int) -> Self:
+    def head(self, count: int) -> "SparseRows":
         """Give the first `count` rows."""
         end = int(self.offsets[count])
         return replace(
@@ -214,7 +214,7 @@ class SparseRows(Rows):
         matrix[self.row_of, self.columns] = self.values
         return matrix
 
-    def to(self, target: torch.device | torch.dtype) -> Self:
+    def to(self, target: torch.device | torch.dtype) -> "SparseRows":
         """Move the batch to a device, or its values to a type."""
         if isinstance(target, torch.dtype):
             return replace(self, values=self.values.to(target))
@@ -236,8 +236,8 @@ def _gather_sum(rows: SparseRows, table: Tensor) -> Tensor:
 class _SparseAffine(torch.autograd.Function):
     """Sparse rows times a matrix.
 
-    The gradient is the product with the transposed batch, again a gather and sum: several times faster than the backward
-    pass of `embedding_bag`, and the transposition serves every layer that reads the batch.
+    The gradient is the product with the transposed batch, again a gather and sum: several times faster than the
+    backward pass of `embedding_bag`, and the transposition serves every layer that reads the batch.
     """
 
     @staticmethod
@@ -246,5 +246,6 @@ class _SparseAffine(torch.autograd.Function):
         return _gather_sum(rows, weight).add_(bias)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (gradient,) = gradients
         return _gather_sum(ctx.rows.transposed, gradient.contiguous()), gradient.sum(0), None

@@ -30,6 +30,6 @@ _HOMES = {
     "Poisson": ".poisson",
     "make_likelihood": ".choice",
 }
-__all__ = list(_HOMES)  # noqa: PLE0604
+__all__ = list(_HOMES)
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)

@@ -18,8 +18,8 @@ _CHECKED_ROWS = 4096
 class Likelihood(nn.Module, ABC):
     """Distribution of features given the decoder's outputs, one output for each feature.
 
-    Parameters that do not depend on the latent point (a variance, a dispersion) are the likelihood's own and learned with
-    the rest. To use another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
+    Parameters that do not depend on the latent point (a variance, a dispersion) are the likelihood's own and learned
+    with the rest. To use another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
 
     Parameters
     ----------

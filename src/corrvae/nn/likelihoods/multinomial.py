@@ -9,14 +9,18 @@ from torch import Tensor
 from corrvae.nn.likelihoods.base import Likelihood, from_numpy, to_numpy
 from corrvae.nn.rows import Rows, SparseRows
 
+# An output that leaves a feature no probability. Not minus infinity, whose softmax over a row without any observed
+# feature is not a number.
+_NEVER = -1e30
+
 
 @final
 class Multinomial(Likelihood):
     """The row's counts are independent draws from softmax(outputs): log p = sum_k x_k log softmax(outputs)_k.
 
-    The number of draws is taken as given, and the multinomial coefficient, which no parameter changes, is left out: this
-    is the probability of the draws in one order. Missing counts condition the draws on the features that were observed,
-    that is, the softmax runs over those. A row of zeros has log-probability 0.
+    The number of draws is taken as given, and the multinomial coefficient, which no parameter changes, is left out:
+    this is the probability of the draws in one order. Missing counts condition the draws on the features that were
+    observed, that is, the softmax runs over those. A row of zeros has log-probability 0.
 
     Examples
     --------
@@ -31,15 +35,14 @@ class Multinomial(Likelihood):
     def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
         """Give the log-probability of each row of `target`, its missing entries left out."""
         if target.observed is not None:
-            outputs = outputs.masked_fill(_missing(target), -float("inf"))
-        if isinstance(target, SparseRows) and target.observed is None:
-            # A product with the non-zeros only: the probabilities of all features are needed just for their sum.
+            missing = _missing(target, target.observed)
+            log_probabilities = outputs.masked_fill(missing, _NEVER).log_softmax(1).masked_fill(missing, 0.0)
+            return (log_probabilities * target.dense()).sum(1)
+        if isinstance(target, SparseRows):
+            # The probabilities of features that were not drawn matter only for the sum over all of them.
             stored = target.take(outputs) - outputs.logsumexp(1)[target.row_of]
             return target.sum_entries(stored * target.values)
-        log_probabilities = outputs.log_softmax(1)
-        if target.observed is not None:
-            log_probabilities = log_probabilities.masked_fill(_missing(target), 0.0)
-        return (log_probabilities * target.dense()).sum(1)
+        return (outputs.log_softmax(1) * target.dense()).sum(1)
 
     def mean(
         self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
@@ -64,11 +67,10 @@ class Multinomial(Likelihood):
         return (values >= 0) & np.isfinite(values)
 
 
-def _missing(target: Rows) -> Tensor:
+def _missing(target: Rows, observed: Tensor) -> Tensor:
     """Where the target is missing, as a mask over rows and columns."""
-    assert target.observed is not None
     if not isinstance(target, SparseRows):
-        return ~target.observed
-    mask = target.observed.new_zeros(target.shape)
-    mask[target.row_of, target.columns] = ~target.observed
+        return ~observed
+    mask = observed.new_zeros(target.shape)
+    mask[target.row_of, target.columns] = ~observed
     return mask

@@ -1,0 +1,227 @@
+"""All networks of a model as one torch module, and the loss of one step.
+
+`Batch` is what a step draws; `CorrelatedModel.terms` turns it into the objective's terms. Each distinct vertex of the
+batch is encoded once, whatever its roles.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from corrvae import objectives
+from corrvae.nn.encoder import Marginals
+from corrvae.nn.inputs import InputTransform
+from corrvae.nn.likelihoods.base import Likelihood
+from corrvae.nn.pairs import PairNetwork
+from corrvae.nn.prior import LearnedTau, PairPrior
+from corrvae.nn.rows import Rows
+from corrvae.objectives import Gamma, Terms
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What a batch was drawn from: the numbers that make its means estimates of the whole.
+
+    Parameters
+    ----------
+    n_vertices, n_edges
+        Vertices and edges of the graph.
+    total_weight
+        Sum of the edges' spanning weights: vertices less connected components.
+    """
+
+    n_vertices: int
+    n_edges: int = 0
+    total_weight: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The draws of one step.
+
+    Parameters
+    ----------
+    rows
+        Features of the distinct vertices of this step. The first `n_drawn` are the vertices drawn for the singleton
+        terms.
+    n_drawn
+        Number of vertices drawn (B1).
+    edges
+        Ends of the edges drawn (B2), as positions in `rows`; ``None`` trains a VAE.
+    edge_weights
+        Their spanning weights if they were drawn uniformly; ``None`` if they were drawn in proportion to the weights.
+    pairs
+        Pairs for the non-edge term, as positions in `rows`; ``None`` takes all pairs of the drawn vertices.
+    targets
+        What the decoder should explain, if other than the first `n_drawn` rows.
+    vertex_weights
+        Sample weights of the drawn vertices, scaled to have mean 1 over all vertices.
+    """
+
+    rows: Rows
+    n_drawn: int
+    edges: Int[Tensor, "edges 2"] | None = None
+    edge_weights: Float[Tensor, " edges"] | None = None
+    pairs: Int[Tensor, "pairs 2"] | None = None
+    targets: Rows | None = None
+    vertex_weights: Float[Tensor, " drawn"] | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DistinctVertices:
+    """Vertices of a step without repetition, and where the edges' ends are among them.
+
+    Attributes
+    ----------
+    vertices
+        The drawn vertices in their order, then the edges' other ends.
+    positions
+        For each edge, the positions of its ends in `vertices`.
+    """
+
+    vertices: Int[np.ndarray, " distinct"]
+    positions: Int[np.ndarray, "edges 2"]
+
+    @classmethod
+    def of(cls, drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]) -> "DistinctVertices":
+        """Find them. The drawn vertices must be distinct; the cost does not depend on the size of the graph.
+
+        Examples
+        --------
+        >>> DistinctVertices.of(np.array([7, 3]), np.array([[3, 9], [9, 7]]))
+        DistinctVertices(vertices=array([7, 3, 9]), positions=array([[1, 2],
+               [2, 0]]))
+        """
+        everyone = np.concatenate([drawn, edges.reshape(-1)])
+        _, first_seen, inverse = np.unique(everyone, return_index=True, return_inverse=True)
+        order = np.argsort(first_seen)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return cls(everyone[first_seen[order]], rank[inverse[len(drawn) :]].reshape(-1, 2))
+
+
+@final
+class CorrelatedModel(nn.Module):
+    """Encoder, decoder, likelihood, pair prior and, for correlated posteriors, a pair network.
+
+    Parameters
+    ----------
+    encoder
+        Rows to `Marginals`.
+    decoder
+        Latent points to one output for each feature.
+    likelihood
+        Distribution of the features given these outputs.
+    pair_network
+        For CVAE_corr; without one a batch with edges trains CVAE_ind, and a batch without edges a VAE.
+    tau
+        Correlation of the pair prior: a number, or a `LearnedTau`.
+    inputs
+        What is done to features before the encoder and the pair network read them.
+
+    Examples
+    --------
+    >>> from corrvae.nn import Decoder, DenseRows, Encoder, make_likelihood
+    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
+    >>> batch = Batch(DenseRows(torch.rand(4, 6)), 3, edges=torch.tensor([[0, 3]]), edge_weights=torch.ones(1))
+    >>> terms = model.terms(batch, Population(10, 9, 9.0))
+    >>> terms.total.backward()
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        likelihood: Likelihood,
+        *,
+        pair_network: PairNetwork | None = None,
+        tau: float | LearnedTau = 0.99,
+        inputs: InputTransform | None = None,
+    ) -> None:
+        super().__init__()
+        self.inputs = InputTransform() if inputs is None else inputs
+        self.encoder = encoder
+        self.decoder = decoder
+        self.likelihood = likelihood
+        self.pair_network = pair_network
+        self.tau = tau
+        self._fixed_prior = None if isinstance(tau, LearnedTau) else PairPrior.of(tau)
+
+    def prior(self, dtype: torch.dtype = torch.float32) -> PairPrior:
+        """Give the pair prior at the current tau."""
+        return PairPrior.of(self.tau(), dtype) if isinstance(self.tau, LearnedTau) else PairPrior.of(self.tau)
+
+    def terms(
+        self,
+        batch: Batch,
+        population: Population,
+        *,
+        gamma: Gamma = 1.0,
+        warmup: float = 1.0,
+        generator: torch.Generator | None = None,
+        noise: Float[Tensor, "drawn dim"] | None = None,
+    ) -> Terms:
+        """Estimate the objective's terms, without bias, from one batch.
+
+        Parameters
+        ----------
+        batch, population
+            What was drawn, and from what.
+        gamma
+            Strength of the regulariser of CVAE_corr: one number, or (singleton, pairs).
+        warmup
+            Factor of all terms but the reconstruction.
+        generator
+            Draws the latent noise and what input dropout drops.
+        noise
+            Standard normal latent noise, if it is not to be drawn.
+        """
+        rows = self.inputs(batch.rows, generator)
+        marginals = self.encoder(rows)
+        drawn = marginals.head(batch.n_drawn)
+        if noise is None:
+            noise = torch.randn(drawn.mean.shape, generator=generator, dtype=drawn.mean.dtype, device=drawn.mean.device)
+        outputs = self.decoder(torch.addcmul(drawn.mean, drawn.stddev, noise))
+        targets = batch.rows.head(batch.n_drawn) if batch.targets is None else batch.targets
+        fit = objectives.mean_over_vertices(self.likelihood.log_prob(outputs, targets), batch.vertex_weights)
+        singleton = objectives.mean_over_vertices(objectives.singleton_kl(drawn), batch.vertex_weights)
+        if batch.edges is None:
+            return objectives.vae(fit, singleton, warmup=warmup)
+        if self.pair_network is None:
+            edge = self._edge_mean(batch, batch.edges, population, marginals, None)
+            return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
+        of_edges, of_pairs = self._pre_activations(self.pair_network, rows, batch, batch.edges)
+        edge = self._edge_mean(batch, batch.edges, population, marginals, of_edges)
+        information = objectives.mutual_information(of_pairs)
+        non_edge = objectives.mean_over_pairs(information, n_vertices=population.n_vertices)
+        return objectives.cvae_corr(fit, singleton, edge, non_edge, gamma=gamma, warmup=warmup)
+
+    def _edge_mean(
+        self, batch: Batch, edges: Tensor, population: Population, marginals: Marginals, pre_activation: Tensor | None
+    ) -> Tensor:
+        first, second = marginals.at(edges[:, 0]), marginals.at(edges[:, 1])
+        prior = self.prior(marginals.mean.dtype) if self._fixed_prior is None else self._fixed_prior
+        values = objectives.edge_term(first, second, prior, pre_activation)
+        n_vertices = population.n_vertices
+        if batch.edge_weights is None:
+            total = population.total_weight
+            return objectives.mean_over_weighted_edges(values, n_vertices=n_vertices, total_weight=total)
+        weights, n_edges = batch.edge_weights, population.n_edges
+        return objectives.mean_over_edges(values, weights, n_vertices=n_vertices, n_edges=n_edges)
+
+    def _pre_activations(self, network: PairNetwork, rows: Rows, batch: Batch, edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the pair network once over edges and non-edges together."""
+        if batch.pairs is None:
+            first, second = torch.triu_indices(batch.n_drawn, batch.n_drawn, 1, device=edges.device)
+        else:
+            first, second = batch.pairs.unbind(1)
+        ends = torch.cat([edges[:, 0], first]), torch.cat([edges[:, 1], second])
+        together = network.pre_activation(network.prepare(rows), *ends)
+        return together[: len(edges)], together[len(edges) :]

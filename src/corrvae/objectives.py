@@ -1,0 +1,267 @@
+"""The objectives, one function for one equation, as named per-vertex terms.
+
+All are maximised. Closed forms are summed over latent dimensions; correlations enter as pre-activations a with
+rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is close to 1.
+"""
+
+from dataclasses import dataclass
+from math import log
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from corrvae.nn.encoder import Marginals
+from corrvae.nn.prior import PairPrior
+
+Gamma = float | tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """An objective's terms, each divided by the number of vertices.
+
+    Attributes
+    ----------
+    reconstruction
+        E log p(x given z).
+    singleton
+        KL of the singleton posteriors from their prior, before gamma.
+    edge
+        Weighted sum over edges of T: what the pair prior adds to the KL divergence.
+    non_edge
+        (2/n) times the sum over all pairs of their mutual information, before gamma.
+    total
+        The objective.
+    """
+
+    reconstruction: Float[Tensor, ""]
+    singleton: Float[Tensor, ""]
+    edge: Float[Tensor, ""]
+    non_edge: Float[Tensor, ""]
+    total: Float[Tensor, ""]
+
+    @property
+    def bound(self) -> Float[Tensor, ""]:
+        """The evidence lower bound: the objective without the terms that gamma adds."""
+        return self.reconstruction - self.singleton - self.edge
+
+    def floats(self) -> dict[str, float]:
+        """Give the terms as numbers by name."""
+        return {name: float(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
+    """KL_i = KL(q_i || p0) = sum over dimensions of (mu^2 + s^2 - 1) / 2 - log s.
+
+    Examples
+    --------
+    >>> singleton_kl(Marginals(torch.ones(1, 3), torch.ones(1, 3)))
+    tensor([1.5000])
+    """
+    mean, stddev = marginals.mean, marginals.stddev
+    return torch.addcmul(torch.addcmul(-1.0 - 2.0 * stddev.log(), mean, mean), stddev, stddev).sum(1) * 0.5
+
+
+def edge_term(
+    first: Marginals,
+    second: Marginals,
+    prior: PairPrior,
+    pre_activation: Float[Tensor, "edges dim"] | None = None,
+) -> Float[Tensor, " edges"]:
+    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j, for pairs of vertices given row by row.
+
+    Parameters
+    ----------
+    first, second
+        Marginals of the two ends of each edge.
+    prior
+        The pair prior.
+    pre_activation
+        a with rho = tanh(a); ``None`` for independent posteriors (rho = 0).
+
+    Examples
+    --------
+    >>> prior = Marginals(torch.zeros(1, 1), torch.ones(1, 1))
+    >>> edge_term(prior, prior, PairPrior.of(0.8), torch.tensor([[0.8]]).atanh())
+    tensor([0.])
+    """
+    apart, together = first.mean - second.mean, first.mean + second.mean
+    twice = prior.apart * apart.square() - prior.together * together.square() + prior.log_determinant
+    if pre_activation is None:
+        return (twice + prior.spread * (first.stddev.square() + second.stddev.square())).sum(1) * 0.5
+    # tau - rho from 1 - rho and 1 - tau, each of which is accurate when both correlations are close to 1.
+    excess = 2.0 * torch.sigmoid(-2.0 * prior.sign * pre_activation) - prior.complement
+    twice = twice + prior.spread * (first.stddev - second.stddev).square()
+    twice = twice + 2.0 * prior.product * (first.stddev * second.stddev * excess)
+    return twice.sum(1) * 0.5 + mutual_information(pre_activation)
+
+
+def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tensor, " pairs"]:
+    """I_ij = -1/2 log(1 - rho^2) = log cosh a, summed over dimensions.
+
+    Examples
+    --------
+    >>> mutual_information(torch.tensor([[0.0, 0.8]]).atanh())
+    tensor([0.5108])
+    """
+    return log_cosh(pre_activation).sum(1)
+
+
+def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Log cosh a, with small relative error near 0 and no overflow far from it; its derivative is tanh a.
+
+    Examples
+    --------
+    >>> log_cosh(torch.tensor([0.0, 1e-3, 1000.0]))
+    tensor([0.0000e+00, 5.0000e-07, 9.9931e+02])
+    """
+    return _LogCosh.apply(a)  # pyright: ignore[reportReturnType]
+
+
+class _LogCosh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
+        size = a.abs()
+        far = torch.exp(-2.0 * size).log1p_().add_(size).sub_(log(2.0))
+        near = size.clamp(max=1.0).sinh_().square_().log1p_().mul_(0.5)
+        return torch.where(size < 1.0, near, far)
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        (a,) = ctx.saved_tensors
+        return gradient * a.tanh()
+
+
+def mean_over_vertices(
+    values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"] | None = None
+) -> Float[Tensor, ""]:
+    """(1/n) sum_i of a vertex term, from vertices drawn uniformly.
+
+    Parameters
+    ----------
+    values
+        The term of each vertex drawn.
+    weights
+        Sample weights of these vertices, scaled to have mean 1 over all n.
+
+    Examples
+    --------
+    >>> mean_over_vertices(torch.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
+    return values.mean() if weights is None else (weights * values).mean()
+
+
+def mean_over_edges(
+    values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"], *, n_vertices: int, n_edges: int
+) -> Float[Tensor, ""]:
+    """(1/n) sum_e w_e T_e, from edges drawn uniformly: (m/n) mean w_e T_e.
+
+    Examples
+    --------
+    >>> mean_over_edges(torch.tensor([2.0]), torch.tensor([0.5]), n_vertices=4, n_edges=6)
+    tensor(1.5000)
+    """
+    return (weights * values).mean() * (n_edges / n_vertices)
+
+
+def mean_over_weighted_edges(
+    values: Float[Tensor, " drawn"], *, n_vertices: int, total_weight: float
+) -> Float[Tensor, ""]:
+    """(1/n) sum_e w_e T_e, from edges drawn in proportion to w_e: (W/n) mean T_e.
+
+    W, the sum of all w_e, is the number of vertices less that of connected components.
+
+    Examples
+    --------
+    >>> mean_over_weighted_edges(torch.tensor([2.0]), n_vertices=4, total_weight=3.0)
+    tensor(1.5000)
+    """
+    return values.mean() * (total_weight / n_vertices)
+
+
+def mean_over_pairs(values: Float[Tensor, " drawn"], *, n_vertices: int) -> Float[Tensor, ""]:
+    """(1/n) (2/n) sum_{i<j} I_ij, from pairs drawn uniformly: ((n-1)/n) mean I_ij.
+
+    Examples
+    --------
+    >>> mean_over_pairs(torch.tensor([1.0, 3.0]), n_vertices=4)
+    tensor(1.5000)
+    """
+    return values.mean() * ((n_vertices - 1) / n_vertices)
+
+
+def vae(reconstruction: Float[Tensor, ""], singleton: Float[Tensor, ""], *, warmup: float = 1.0) -> Terms:
+    """E log p - KL; `warmup` scales the KL divergence while training begins.
+
+    Examples
+    --------
+    >>> float(vae(torch.tensor(-3.0), torch.tensor(1.0)).total)
+    -4.0
+    """
+    nothing = torch.zeros_like(singleton)
+    return Terms(reconstruction, singleton, nothing, nothing, reconstruction - warmup * singleton)
+
+
+def cvae_ind(
+    reconstruction: Float[Tensor, ""], singleton: Float[Tensor, ""], edge: Float[Tensor, ""], *, warmup: float = 1.0
+) -> Terms:
+    """E log p - KL - sum_e w_e T_e, with T at rho = 0.
+
+    Examples
+    --------
+    >>> float(cvae_ind(torch.tensor(-3.0), torch.tensor(1.0), torch.tensor(0.5)).total)
+    -4.5
+    """
+    total = reconstruction - warmup * (singleton + edge)
+    return Terms(reconstruction, singleton, edge, torch.zeros_like(singleton), total)
+
+
+def cvae_corr(
+    reconstruction: Float[Tensor, ""],
+    singleton: Float[Tensor, ""],
+    edge: Float[Tensor, ""],
+    non_edge: Float[Tensor, ""],
+    *,
+    gamma: Gamma = 1.0,
+    warmup: float = 1.0,
+) -> Terms:
+    """E log p - KL - sum_e w_e T_e - gamma (KL + (2/n) sum_{i<j} I_ij).
+
+    Parameters
+    ----------
+    reconstruction, singleton, edge, non_edge
+        The terms, each per vertex.
+    gamma
+        One number, or one for the singleton KL and one for the pairs.
+    warmup
+        Factor of all terms but the reconstruction.
+
+    Examples
+    --------
+    >>> one = torch.tensor(1.0)
+    >>> float(cvae_corr(-one, one, one, one, gamma=2.0).total), float(cvae_corr(-one, one, one, one, gamma=(0.0,
+    2.0)).total) (-7.0, -5.0)
+    """
+    of_singletons, of_pairs = gamma_pair(gamma)
+    total = reconstruction - warmup * ((1.0 + of_singletons) * singleton + edge + of_pairs * non_edge)
+    return Terms(reconstruction, singleton, edge, non_edge, total)
+
+
+def gamma_pair(gamma: Gamma) -> tuple[float, float]:
+    """Give gamma as its two factors, of the singleton KL and of the pairs.
+
+    Examples
+    --------
+    >>> gamma_pair(0.1)
+    (0.1, 0.1)
+    """
+    of_singletons, of_pairs = gamma if isinstance(gamma, tuple) else (gamma, gamma)
+    if not (of_singletons >= 0 and of_pairs >= 0):
+        raise ValueError(f"gamma must not be negative, got {gamma}")
+    return float(of_singletons), float(of_pairs)
