@@ -17,6 +17,7 @@ from corrvae.nn.encoder import Marginals
 from corrvae.nn.inputs import InputTransform
 from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
+from corrvae.nn.picking import number_vertices
 from corrvae.nn.prior import LearnedTau, PairPrior
 from corrvae.nn.rows import Rows
 from corrvae.objectives import Gamma, Terms
@@ -89,22 +90,31 @@ class DistinctVertices:
     vertices: Int[np.ndarray, " distinct"]
     positions: Int[np.ndarray, "edges 2"]
 
-    @classmethod
-    def of(cls, drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]) -> "DistinctVertices":
-        """Find them. The drawn vertices must be distinct; the cost does not depend on the size of the graph.
 
-        Examples
-        --------
-        >>> DistinctVertices.of(np.array([7, 3]), np.array([[3, 9], [9, 7]]))
-        DistinctVertices(vertices=array([7, 3, 9]), positions=array([[1, 2],
-               [2, 0]]))
-        """
-        everyone = np.concatenate([drawn, edges.reshape(-1)])
-        _, first_seen, inverse = np.unique(everyone, return_index=True, return_inverse=True)
-        order = np.argsort(first_seen)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        return cls(everyone[first_seen[order]], rank[inverse[len(drawn) :]].reshape(-1, 2))
+@final
+class VertexIndex:
+    """Finds the distinct vertices of a step, in time that does not depend on the size of the graph.
+
+    Parameters
+    ----------
+    n_vertices
+        Vertices of the graph. The index keeps a scratch array of this length, whose contents mean nothing between
+        calls.
+
+    Examples
+    --------
+    >>> VertexIndex(10).distinct(np.array([7, 3]), np.array([[3, 9], [9, 7]]))
+    DistinctVertices(vertices=array([7, 3, 9]), positions=array([[1, 2],
+           [2, 0]]))
+    """
+
+    def __init__(self, n_vertices: int) -> None:
+        self._slot = np.zeros(n_vertices, dtype=np.int64)
+
+    def distinct(self, drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]) -> DistinctVertices:
+        """Put the drawn vertices (distinct ones) first, then the ends of edges that are not among them."""
+        vertices, positions = number_vertices(drawn, edges.reshape(-1), self._slot)
+        return DistinctVertices(vertices, positions.reshape(-1, 2))
 
 
 @final
@@ -152,11 +162,14 @@ class CorrelatedModel(nn.Module):
         self.likelihood = likelihood
         self.pair_network = pair_network
         self.tau = tau
-        self._fixed_prior = None if isinstance(tau, LearnedTau) else PairPrior.of(tau)
+        self.prior(1)  # an impossible tau is refused here
 
-    def prior(self, dtype: torch.dtype = torch.float32) -> PairPrior:
+    def prior(
+        self, n_components: int, dtype: torch.dtype = torch.float32, device: torch.device | None = None
+    ) -> PairPrior:
         """Give the pair prior at the current tau."""
-        return PairPrior.of(self.tau(), dtype) if isinstance(self.tau, LearnedTau) else PairPrior.of(self.tau)
+        tau = self.tau() if isinstance(self.tau, LearnedTau) else self.tau
+        return PairPrior.of(tau, n_components, dtype, device)
 
     def terms(
         self,
@@ -206,8 +219,9 @@ class CorrelatedModel(nn.Module):
     def _edge_mean(
         self, batch: Batch, edges: Tensor, population: Population, marginals: Marginals, pre_activation: Tensor | None
     ) -> Tensor:
-        first, second = marginals.at(edges[:, 0]), marginals.at(edges[:, 1])
-        prior = self.prior(marginals.mean.dtype) if self._fixed_prior is None else self._fixed_prior
+        first, second = (marginals.at(ends) for ends in edges.unbind(1))
+        joint = marginals.joint
+        prior = self.prior(joint.shape[1] // 2, joint.dtype, joint.device)
         values = objectives.edge_term(first, second, prior, pre_activation)
         n_vertices = population.n_vertices
         if batch.edge_weights is None:

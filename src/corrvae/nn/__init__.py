@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from corrvae.nn.prior import PairPrior as PairPrior
     from corrvae.nn.rows import DenseRows as DenseRows
     from corrvae.nn.rows import Rows as Rows
+    from corrvae.nn.rows import SparsePattern as SparsePattern
     from corrvae.nn.rows import SparseRows as SparseRows
 
 _HOMES = {
@@ -41,6 +42,7 @@ _HOMES = {
     "PairPerceptron": ".perceptron",
     "PairPrior": ".prior",
     "Rows": ".rows",
+    "SparsePattern": ".rows",
     "SparseRows": ".rows",
     "make_likelihood": ".likelihoods",
 }

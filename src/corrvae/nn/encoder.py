@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
@@ -17,24 +18,40 @@ from corrvae.nn.rows import Rows
 class Marginals:
     """Means and standard deviations of q(z_i given x_i) = N(mean, diag stddev^2), one row for each vertex.
 
+    Both lie side by side in one matrix, `joint`, so that picking vertices is one gather.
+
     Examples
     --------
     >>> import torch
-    >>> marginals = Marginals(torch.zeros(3, 2), torch.ones(3, 2))
+    >>> marginals = Marginals.of(torch.zeros(3, 2), torch.ones(3, 2))
     >>> marginals.at(torch.tensor([0, 2])).mean.shape
     torch.Size([2, 2])
     """
 
-    mean: Float[Tensor, "vertices dim"]
-    stddev: Float[Tensor, "vertices dim"]
+    joint: Float[Tensor, "vertices both"]
+
+    @classmethod
+    def of(cls, mean: Float[Tensor, "vertices dim"], stddev: Float[Tensor, "vertices dim"]) -> "Marginals":
+        """Join means and standard deviations."""
+        return cls(torch.cat([mean, stddev], 1))
+
+    @property
+    def mean(self) -> Float[Tensor, "vertices dim"]:
+        """The means."""
+        return self.joint[:, : self.joint.shape[1] // 2]
+
+    @property
+    def stddev(self) -> Float[Tensor, "vertices dim"]:
+        """The standard deviations."""
+        return self.joint[:, self.joint.shape[1] // 2 :]
 
     def at(self, positions: Int[Tensor, " picked"]) -> "Marginals":
         """Give the rows at these positions, in this order."""
-        return Marginals(self.mean.index_select(0, positions), self.stddev.index_select(0, positions))
+        return Marginals(self.joint.index_select(0, positions))
 
     def head(self, count: int) -> "Marginals":
         """Give the first `count` rows."""
-        return Marginals(self.mean[:count], self.stddev[:count])
+        return Marginals(self.joint[:count])
 
 
 @final
@@ -73,5 +90,26 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Rows) -> Marginals:
         """Encode each row on its own."""
-        mean, spread = self.rest(self.first(rows)).split(self.n_components, dim=1)
-        return Marginals(mean, softplus(spread) + self.floor)
+        return Marginals(_SoftplusRight.apply(self.rest(self.first(rows)), self.floor))
+
+
+class _SoftplusRight(torch.autograd.Function):
+    """floor + softplus in the right half of a matrix, the left half as it is."""
+
+    @staticmethod
+    def forward(ctx, outputs: Tensor, floor: float) -> Tensor:
+        joint = outputs.clone()
+        right = joint[:, joint.shape[1] // 2 :]
+        torch.add(softplus(right), floor, out=right)
+        ctx.save_for_backward(joint)
+        ctx.floor = floor
+        return joint
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (joint,) = gradients, ctx.saved_tensors
+        half = joint.shape[1] // 2
+        into = gradient.clone()
+        # With y = softplus(x), dy/dx = sigmoid(x) = 1 - exp(-y).
+        into[:, half:] *= torch.expm1(ctx.floor - joint[:, half:]).neg_()
+        return into, None

@@ -1,7 +1,7 @@
 """The pair prior: two latent points with correlation tau in every dimension, tau given or learned."""
 
 from dataclasses import dataclass
-from math import log1p
+from functools import lru_cache
 from typing import final
 
 import torch
@@ -15,50 +15,84 @@ _MARGIN = 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class PairPrior:
-    """Constants of the pair prior in the edge term: numbers for a given tau, tensors for a learned one.
+    """Constants of the pair prior in the edge term, formed in float64.
 
-    They are formed in float64. For means m, standard deviations s and a posterior correlation rho, each in one
-    dimension, the edge term is T = 1/2 [ apart (m_i - m_j)^2 - together (m_i + m_j)^2 + spread (s_i - s_j)^2
-    + 2 product s_i s_j sign (tau - rho) + log_determinant - log(1 - rho^2) ],
-    where `sign` is that of tau. `complement` is 1 - |tau|.
+    For means m and standard deviations s of two vertices and their correlation rho, each in one dimension, twice the
+    edge term is
+    (m_i - m_j)^2 tau / (2 (1 - tau)) - (m_i + m_j)^2 tau / (2 (1 + tau)) + (s_i - s_j)^2 tau^2 / (1 - tau^2)
+    + 2 s_i s_j (tau - rho) tau / (1 - tau^2) + log(1 - tau^2) - log(1 - rho^2).
+    For rho = 0 the standard deviations enter as (s_i^2 + s_j^2) tau^2 / (1 - tau^2), that is, through difference and
+    sum alike. A negative tau is turned positive together with rho, since 1 - |tau| is what must keep its digits.
+
+    Attributes
+    ----------
+    apart, together
+        Factors of the squared difference and sum of [mean, stddev].
+    apart_independent, together_independent
+        The same for rho = 0.
+    product
+        Factor of s_i s_j (|tau| - rho sign tau), for each dimension.
+    minus_twice_sign, complement
+        -2 sign tau and 1 - |tau|.
+    log_determinant
+        log(1 - tau^2), summed over dimensions.
     """
 
-    sign: float | Float[Tensor, "*dim"]
-    complement: float | Float[Tensor, "*dim"]
-    apart: float | Float[Tensor, "*dim"]
-    together: float | Float[Tensor, "*dim"]
-    spread: float | Float[Tensor, "*dim"]
-    product: float | Float[Tensor, "*dim"]
-    log_determinant: float | Float[Tensor, "*dim"]
+    apart: Float[Tensor, " both"]
+    together: Float[Tensor, " both"]
+    apart_independent: Float[Tensor, " both"]
+    together_independent: Float[Tensor, " both"]
+    product: Float[Tensor, " dim"]
+    minus_twice_sign: Float[Tensor, " dim"]
+    complement: Float[Tensor, " dim"]
+    log_determinant: Float[Tensor, ""]
 
     @classmethod
-    def of(cls, tau: float | Float[Tensor, "*dim"], dtype: torch.dtype = torch.float32) -> "PairPrior":
+    def of(
+        cls,
+        tau: float | Float[Tensor, "*dim"],
+        n_components: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
+    ) -> "PairPrior":
         """Form the constants of tau: a number, or a tensor holding one value or one for each latent dimension.
 
         Examples
         --------
-        >>> PairPrior.of(0.5).product
-        0.6666666666666666
+        >>> PairPrior.of(0.5, 3).product
+        tensor([0.6667, 0.6667, 0.6667])
         """
-        if not isinstance(tau, Tensor):
-            check_tau(tau)
-            return cls(*_constants(tau, -1.0 if tau < 0 else 1.0), log1p(-tau) + log1p(tau))
-        exact = tau.double()
-        sign = torch.where(exact.detach() < 0, -1.0, 1.0).to(exact)
-        log_determinant = torch.log1p(-exact) + torch.log1p(exact)
-        return cls(*(constant.to(dtype) for constant in (*_constants(exact, sign), log_determinant)))
+        if isinstance(tau, Tensor):
+            return _form(tau, n_components, dtype, device)
+        return _form_given(tau, n_components, dtype, device)
 
 
-def _constants(tau, sign):
+@lru_cache(maxsize=64)
+def _form_given(tau: float, n_components: int, dtype: torch.dtype, device: torch.device | None) -> PairPrior:
+    check_tau(tau)
+    # The constants outlive the caller's mode, and a tensor made in inference mode could not be trained with.
+    with torch.inference_mode(False):
+        return _form(torch.tensor(tau, dtype=torch.float64), n_components, dtype, device)
+
+
+def _form(tau: Tensor, n_components: int, dtype: torch.dtype, device: torch.device | None) -> PairPrior:
+    # In float64 on the CPU: not every device has it.
+    tau = tau.to("cpu", torch.float64).expand(n_components)
+    sign = torch.where(tau.detach() < 0, -1.0, 1.0).double()
     determinant = (1.0 - tau) * (1.0 + tau)
-    return (
-        sign,
-        1.0 - sign * tau,
-        tau / (2.0 * (1.0 - tau)),
-        tau / (2.0 * (1.0 + tau)),
-        tau * tau / determinant,
+    near, far = tau / (2.0 * (1.0 - tau)), -tau / (2.0 * (1.0 + tau))
+    spread = tau * tau / determinant
+    constants = (
+        torch.cat([near, spread]),
+        torch.cat([far, torch.zeros_like(spread)]),
+        torch.cat([near, 0.5 * spread]),
+        torch.cat([far, 0.5 * spread]),
         sign * tau / determinant,
+        -2.0 * sign,
+        1.0 - sign * tau,
+        (torch.log1p(-tau) + torch.log1p(tau)).sum(),
     )
+    return PairPrior(*(constant.to(device, dtype) for constant in constants))
 
 
 def check_tau(tau: float) -> None:
@@ -93,5 +127,5 @@ class LearnedTau(nn.Module):
         self.raw = nn.Parameter(torch.full(shape, start / (1.0 - _MARGIN), dtype=torch.float64).atanh().float())
 
     def forward(self) -> Float[Tensor, "*dim"]:
-        """Give tau, in float64: 1 - tau must keep its digits."""
-        return (1.0 - _MARGIN) * self.raw.double().tanh()
+        """Give tau, in float64 (on the CPU): 1 - tau must keep its digits."""
+        return (1.0 - _MARGIN) * self.raw.to("cpu", torch.float64).tanh()

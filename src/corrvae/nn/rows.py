@@ -124,23 +124,121 @@ class DenseRows(Rows):
 
 @final
 @dataclass(frozen=True, eq=False)
-class SparseRows(Rows):
-    """A batch of rows as their stored entries, row after row (CSR).
+class SparsePattern:
+    """Where the stored entries of sparse rows are, row after row (CSR).
 
     Parameters
     ----------
-    values, columns
-        The stored entries and their columns; a column occurs at most once in a row.
+    columns
+        Column of each stored entry; a column occurs at most once in a row.
     offsets
         Where each row begins, and the end: row r holds the entries ``offsets[r]:offsets[r + 1]``.
     n_columns
         Number of features.
+    row_of
+        Row of each stored entry.
+
+    Examples
+    --------
+    >>> SparsePattern.of(torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3).row_of
+    tensor([0, 0, 1])
+    """
+
+    columns: Int[Tensor, " entries"]
+    offsets: Int[Tensor, " boundaries"]
+    n_columns: int
+    row_of: Int[Tensor, " entries"]
+
+    @classmethod
+    def of(
+        cls, columns: Int[Tensor, " entries"], offsets: Int[Tensor, " boundaries"], n_columns: int
+    ) -> "SparsePattern":
+        """Make a pattern from CSR's arrays."""
+        rows = torch.arange(len(offsets) - 1, device=offsets.device)
+        return cls(columns, offsets, n_columns, torch.repeat_interleave(rows, offsets.diff(), output_size=len(columns)))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def flat(self) -> Int[Tensor, " entries"]:
+        """The place of each stored entry in the matrix read row by row."""
+        return torch.add(self.columns, self.row_of, alpha=self.n_columns)
+
+    @cached_property
+    def transposition(self) -> "Transposition":
+        """The same entries column after column."""
+        return Transposition.of(self)
+
+    def head(self, count: int) -> "SparsePattern":
+        """Give the pattern of the first `count` rows."""
+        end = int(self.offsets[count])
+        return SparsePattern(self.columns[:end], self.offsets[: count + 1], self.n_columns, self.row_of[:end])
+
+    def to(self, device: torch.device) -> "SparsePattern":
+        """Move the pattern to a device."""
+        columns, offsets, row_of = (part.to(device) for part in (self.columns, self.offsets, self.row_of))
+        return SparsePattern(columns, offsets, self.n_columns, row_of)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Transposition:
+    """The entries of sparse rows put column after column, rows ascending within one.
+
+    Attributes
+    ----------
+    order
+        The entries in this order.
+    rows
+        Their rows.
+    offsets
+        Where each column begins, and the end.
+    """
+
+    order: Int[Tensor, " entries"]
+    rows: Int[Tensor, " entries"]
+    offsets: Int[Tensor, " boundaries"]
+
+    @classmethod
+    def of(cls, pattern: SparsePattern) -> "Transposition":
+        """Sort a pattern's entries by column.
+
+        Examples
+        --------
+        >>> Transposition.of(SparsePattern.of(torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3)).order
+        tensor([0, 2, 1])
+        """
+        columns, row_of = pattern.columns, pattern.row_of
+        if columns.device.type == "cpu":
+            from corrvae.nn.picking import sort_by_column
+
+            return cls(*map(torch.from_numpy, sort_by_column(columns.numpy(), row_of.numpy(), pattern.n_columns)))
+        order = torch.argsort(columns, stable=True)
+        counts = torch.bincount(columns, minlength=pattern.n_columns)
+        return cls(order, row_of[order], torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SparseRows(Rows):
+    """A batch of rows as their stored entries.
+
+    Parameters
+    ----------
+    values
+        The stored entries.
+    pattern
+        Where they are.
     observed
         False where a stored entry is missing (its value must be 0).
 
     Examples
     --------
-    >>> rows = SparseRows(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3)
+    >>> pattern = SparsePattern.of(torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3)
+    >>> rows = SparseRows(torch.tensor([1.0, 2.0, 3.0]), pattern)
     >>> rows.dense()
     tensor([[1., 0., 2.],
             [0., 3., 0.]])
@@ -149,29 +247,18 @@ class SparseRows(Rows):
     """
 
     values: Float[Tensor, " entries"]
-    columns: Int[Tensor, " entries"]
-    offsets: Int[Tensor, " boundaries"]
-    n_columns: int
+    pattern: SparsePattern
     observed: Bool[Tensor, " entries"] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return len(self.offsets) - 1, self.n_columns
+        return self.pattern.n_rows, self.pattern.n_columns
 
     @cached_property
-    def row_of(self) -> Int[Tensor, " entries"]:
-        """The row of each stored entry."""
-        rows = torch.arange(self.shape[0], device=self.offsets.device)
-        return torch.repeat_interleave(rows, self.offsets.diff(), output_size=len(self.values))
-
-    @cached_property
-    def transposed(self) -> "SparseRows":
-        """The same entries, column after column: what the gradient of a product gathers over."""
-        order = torch.argsort(self.columns, stable=True)
-        offsets = torch.zeros(self.n_columns + 1, dtype=torch.int64, device=self.columns.device)
-        torch.cumsum(torch.bincount(self.columns, minlength=self.n_columns), 0, out=offsets[1:])
-        return SparseRows(self.values[order], self.row_of[order], offsets, self.shape[0])
+    def values_by_column(self) -> Float[Tensor, " entries"]:
+        """The stored entries column after column: what the gradient of a product gathers with."""
+        return self.values.index_select(0, self.pattern.transposition.order)
 
     def affine(self, weight: Float[Tensor, "features outputs"], bias: Float[Tensor, " outputs"]) -> Tensor:
         """Give ``rows @ weight + bias``: for each row a gather and sum over its stored entries."""
@@ -179,11 +266,11 @@ class SparseRows(Rows):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "SparseRows":
         """Apply a function with f(0) = 0 to every entry."""
-        return replace(self, values=function(self.values))
+        return SparseRows(function(self.values), self.pattern, self.observed)
 
     def scale(self, factors: Float[Tensor, " rows"]) -> "SparseRows":
         """Multiply each row by its factor."""
-        return replace(self, values=self.values * factors[self.row_of])
+        return SparseRows(self.values * factors[self.pattern.row_of], self.pattern, self.observed)
 
     def sums(self, function: Callable[[Tensor], Tensor] | None = None) -> Float[Tensor, " rows"]:
         """Sum each row, of f(entry) if a function is given."""
@@ -191,46 +278,34 @@ class SparseRows(Rows):
 
     def sum_entries(self, entries: Float[Tensor, " entries"]) -> Float[Tensor, " rows"]:
         """Sum, for each row, one number for each of its stored entries."""
-        return entries.new_zeros(self.shape[0]).index_add(0, self.row_of, entries)
+        return entries.new_zeros(self.shape[0]).index_add(0, self.pattern.row_of, entries)
 
     def take(self, matrix: Float[Tensor, "rows features"]) -> Float[Tensor, " entries"]:
         """Give a matrix's elements at the places of the stored entries."""
-        return matrix.reshape(-1)[self.row_of * self.n_columns + self.columns]
+        return matrix.reshape(-1).index_select(0, self.pattern.flat)
 
     def head(self, count: int) -> "SparseRows":
-        """Give the first `count` rows."""
-        end = int(self.offsets[count])
-        return replace(
-            self,
-            values=self.values[:end],
-            columns=self.columns[:end],
-            offsets=self.offsets[: count + 1],
-            observed=None if self.observed is None else self.observed[:end],
-        )
+        """Give the first `count` rows, without copying."""
+        pattern = self.pattern.head(count)
+        end = len(pattern.columns)
+        return SparseRows(self.values[:end], pattern, None if self.observed is None else self.observed[:end])
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the batch as a matrix."""
         matrix = self.values.new_zeros(self.shape)
-        matrix[self.row_of, self.columns] = self.values
+        matrix.view(-1)[self.pattern.flat] = self.values
         return matrix
 
     def to(self, target: torch.device | torch.dtype) -> "SparseRows":
         """Move the batch to a device, or its values to a type."""
         if isinstance(target, torch.dtype):
-            return replace(self, values=self.values.to(target))
-        return replace(
-            self,
-            values=self.values.to(target),
-            columns=self.columns.to(target),
-            offsets=self.offsets.to(target),
-            observed=None if self.observed is None else self.observed.to(target),
-        )
+            return SparseRows(self.values.to(target), self.pattern, self.observed)
+        observed = None if self.observed is None else self.observed.to(target)
+        return SparseRows(self.values.to(target), self.pattern.to(target), observed)
 
 
-def _gather_sum(rows: SparseRows, table: Tensor) -> Tensor:
-    return embedding_bag(
-        rows.columns, table, rows.offsets, mode="sum", per_sample_weights=rows.values, include_last_offset=True
-    )
+def _gather_sum(indices: Tensor, values: Tensor, offsets: Tensor, table: Tensor) -> Tensor:
+    return embedding_bag(indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
 class _SparseAffine(torch.autograd.Function):
@@ -243,9 +318,10 @@ class _SparseAffine(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight: Tensor, bias: Tensor, rows: SparseRows) -> Tensor:
         ctx.rows = rows
-        return _gather_sum(rows, weight).add_(bias)
+        return _gather_sum(rows.pattern.columns, rows.values, rows.pattern.offsets, weight).add_(bias)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        (gradient,) = gradients
-        return _gather_sum(ctx.rows.transposed, gradient.contiguous()), gradient.sum(0), None
+        gradient, rows = gradients[0].contiguous(), ctx.rows
+        columns = rows.pattern.transposition
+        return _gather_sum(columns.rows, rows.values_by_column, columns.offsets, gradient), gradient.sum(0), None

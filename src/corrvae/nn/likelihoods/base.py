@@ -119,10 +119,10 @@ class EntrywiseLikelihood(Likelihood):
         """Sum as if every entry were zero, then put the stored ones right."""
         zero = outputs.new_zeros(())
         stored = target.take(outputs)
-        change = self.entry_log_prob(stored, target.values, target.columns)
+        change = self.entry_log_prob(stored, target.values, target.pattern.columns)
         if target.observed is not None:
             change = change.masked_fill(~target.observed, 0.0)
-        change = change - self.entry_log_prob(stored, zero, target.columns)
+        change = change - self.entry_log_prob(stored, zero, target.pattern.columns)
         return self.entry_log_prob(outputs, zero, slice(None)).sum(1) + target.sum_entries(change)
 
 

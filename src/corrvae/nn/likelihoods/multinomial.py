@@ -3,6 +3,7 @@
 from typing import final
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
@@ -39,9 +40,7 @@ class Multinomial(Likelihood):
             log_probabilities = outputs.masked_fill(missing, _NEVER).log_softmax(1).masked_fill(missing, 0.0)
             return (log_probabilities * target.dense()).sum(1)
         if isinstance(target, SparseRows):
-            # The probabilities of features that were not drawn matter only for the sum over all of them.
-            stored = target.take(outputs) - outputs.logsumexp(1)[target.row_of]
-            return target.sum_entries(stored * target.values)
+            return _SparseCounts.apply(outputs, target)  # pyright: ignore[reportReturnType]
         return (outputs.log_softmax(1) * target.dense()).sum(1)
 
     def mean(
@@ -72,5 +71,26 @@ def _missing(target: Rows, observed: Tensor) -> Tensor:
     if not isinstance(target, SparseRows):
         return ~observed
     mask = observed.new_zeros(target.shape)
-    mask[target.row_of, target.columns] = ~observed
+    mask.view(-1)[target.pattern.flat] = ~observed
     return mask
+
+
+class _SparseCounts(torch.autograd.Function):
+    """The sum over a row's non-zeros of counts times log softmax.
+
+    The gradient, counts less their total times the softmax, is one dense matrix into which the counts are added.
+    """
+
+    @staticmethod
+    def forward(ctx, outputs: Tensor, target: SparseRows) -> Tensor:
+        log_probabilities = outputs.log_softmax(1)
+        ctx.target = target
+        ctx.save_for_backward(log_probabilities)
+        return target.sum_entries(target.take(log_probabilities).mul_(target.values))
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (log_probabilities,), target = gradients, ctx.saved_tensors, ctx.target
+        into = log_probabilities.exp().mul_((-target.sums() * gradient)[:, None])
+        into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
+        return into, None
