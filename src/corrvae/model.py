@@ -219,10 +219,9 @@ class CorrelatedModel(nn.Module):
     def _edge_mean(
         self, batch: Batch, edges: Tensor, population: Population, marginals: Marginals, pre_activation: Tensor | None
     ) -> Tensor:
-        first, second = (marginals.at(ends) for ends in edges.unbind(1))
         joint = marginals.joint
         prior = self.prior(joint.shape[1] // 2, joint.dtype, joint.device)
-        values = objectives.edge_term(first, second, prior, pre_activation)
+        values = objectives.edge_term(marginals, edges, prior, pre_activation)
         n_vertices = population.n_vertices
         if batch.edge_weights is None:
             total = population.total_weight

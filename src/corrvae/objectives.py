@@ -5,13 +5,13 @@ rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is close
 """
 
 from dataclasses import dataclass
-from math import log
 from typing import final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from corrvae.nn.closed_forms import kl_from_standard, log_cosh, quadratic
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
 
@@ -61,43 +61,44 @@ def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
     >>> singleton_kl(Marginals.of(torch.ones(1, 3), torch.ones(1, 3)))
     tensor([1.5000])
     """
-    squares, n_components = marginals.joint.square().sum(1), marginals.joint.shape[1] // 2
-    return 0.5 * (squares - n_components) - marginals.stddev.log().sum(1)
+    return kl_from_standard(marginals.joint)
 
 
 def edge_term(
-    first: Marginals,
-    second: Marginals,
+    marginals: Marginals,
+    edges: Int[Tensor, "edges 2"],
     prior: PairPrior,
     pre_activation: Float[Tensor, "edges dim"] | None = None,
 ) -> Float[Tensor, " edges"]:
-    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j, for pairs of vertices given row by row.
+    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j for each edge.
 
     Parameters
     ----------
-    first, second
-        Marginals of the two ends of each edge.
+    marginals
+        Singleton posteriors.
+    edges
+        Pairs of positions in `marginals`.
     prior
         The pair prior.
     pre_activation
-        a with rho = tanh(a); ``None`` for independent posteriors (rho = 0).
+        a with rho = tanh(a), for each edge; ``None`` for independent posteriors (rho = 0).
 
     Examples
     --------
-    >>> prior = Marginals.of(torch.zeros(1, 1), torch.ones(1, 1))
-    >>> edge_term(prior, prior, PairPrior.of(0.8, 1), torch.tensor([[0.8]]).atanh())
+    >>> two, edge = Marginals.of(torch.zeros(2, 1), torch.ones(2, 1)), torch.tensor([[0, 1]])
+    >>> edge_term(two, edge, PairPrior.of(0.8, 1), torch.tensor([[0.8]]).atanh())
     tensor([0.])
     """
-    apart, together = first.joint - second.joint, first.joint + second.joint
+    first, second = edges.T.contiguous()
     if pre_activation is None:
-        quadratic = torch.mv(apart.square(), prior.apart_independent)
-        quadratic = quadratic + torch.mv(together.square(), prior.together_independent)
-        return 0.5 * (quadratic + prior.log_determinant)
-    quadratic = torch.mv(apart.square(), prior.apart) + torch.mv(together.square(), prior.together)
+        factors = prior.apart_independent, prior.together_independent
+        return 0.5 * (quadratic(marginals.joint, first, second, *factors) + prior.log_determinant)
+    values = 0.5 * (quadratic(marginals.joint, first, second, prior.apart, prior.together) + prior.log_determinant)
     # tau - rho from 1 - rho and 1 - tau, each of which is accurate when both correlations are close to 1.
     excess = 2.0 * torch.sigmoid(prior.minus_twice_sign * pre_activation) - prior.complement
-    coupling = torch.mv(first.stddev * second.stddev * excess, prior.product)
-    return 0.5 * (quadratic + prior.log_determinant) + coupling + mutual_information(pre_activation)
+    stddev = marginals.stddev
+    coupling = stddev.index_select(0, first) * stddev.index_select(0, second) * excess
+    return values + torch.mv(coupling, prior.product) + mutual_information(pre_activation)
 
 
 def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tensor, " pairs"]:
@@ -109,33 +110,6 @@ def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tens
     tensor([0.5108])
     """
     return log_cosh(pre_activation).sum(1)
-
-
-def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Log cosh a, with small relative error near 0 and no overflow far from it; its derivative is tanh a.
-
-    Examples
-    --------
-    >>> log_cosh(torch.tensor([0.0, 1e-3, 1000.0]))
-    tensor([0.0000e+00, 5.0000e-07, 9.9931e+02])
-    """
-    return _LogCosh.apply(a)  # pyright: ignore[reportReturnType]
-
-
-class _LogCosh(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a: Tensor) -> Tensor:
-        ctx.save_for_backward(a)
-        size = a.abs()
-        far = torch.exp(-2.0 * size).log1p_().add_(size).sub_(log(2.0))
-        near = size.clamp(max=1.0).sinh_().square_().log1p_().mul_(0.5)
-        return torch.where(size < 1.0, near, far)
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> Tensor:
-        (gradient,) = gradients
-        (a,) = ctx.saved_tensors
-        return gradient * a.tanh()
 
 
 def mean_over_vertices(

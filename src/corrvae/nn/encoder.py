@@ -7,7 +7,6 @@ from typing import final
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from corrvae.nn.layers import RowsLinear, check_widths, perceptron
 from corrvae.nn.rows import Rows
@@ -94,22 +93,26 @@ class Encoder(nn.Module):
 
 
 class _SoftplusRight(torch.autograd.Function):
-    """floor + softplus in the right half of a matrix, the left half as it is."""
+    """floor + softplus in the right half of a matrix, the left half as it is.
+
+    One exponential serves both ways: softplus(x) = log(1 + e) and its derivative e / (1 + e), with e = exp(x). From 20
+    on softplus(x) is x to the last digit.
+    """
 
     @staticmethod
     def forward(ctx, outputs: Tensor, floor: float) -> Tensor:
+        half = outputs.shape[1] // 2
+        raw = outputs[:, half:]
+        exponential = raw.clamp(max=20.0).exp_()
         joint = outputs.clone()
-        right = joint[:, joint.shape[1] // 2 :]
-        torch.add(softplus(right), floor, out=right)
-        ctx.save_for_backward(joint)
-        ctx.floor = floor
+        right = joint[:, half:]
+        torch.maximum(exponential.log1p(), raw, out=right).add_(floor)
+        ctx.save_for_backward(exponential)
         return joint
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        (gradient,), (joint,) = gradients, ctx.saved_tensors
-        half = joint.shape[1] // 2
+        (gradient,), (exponential,) = gradients, ctx.saved_tensors
         into = gradient.clone()
-        # With y = softplus(x), dy/dx = sigmoid(x) = 1 - exp(-y).
-        into[:, half:] *= torch.expm1(ctx.floor - joint[:, half:]).neg_()
+        into[:, exponential.shape[1] :].mul_(exponential).div_(exponential + 1.0)
         return into, None

@@ -55,14 +55,14 @@ def perceptron(widths: Sequence[int], *, after_hidden: bool = False) -> nn.Seque
     >>> perceptron((2, 8, 1))
     Sequential(
       (0): Linear(in_features=2, out_features=8, bias=True)
-      (1): ReLU()
+      (1): ReLU(inplace=True)
       (2): Linear(in_features=8, out_features=1, bias=True)
     )
     """
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         if layers or after_hidden:
-            layers.append(nn.ReLU())
+            layers.append(nn.ReLU(inplace=True))
         layers.append(nn.Linear(inputs, outputs))
     return nn.Sequential(*layers)
 

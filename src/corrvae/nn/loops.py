@@ -1,0 +1,86 @@
+"""Sums over gathered rows as single loops, for the CPU.
+
+On small batches a chain of tensor operations costs more than its arithmetic: each takes some ten microseconds, forward
+and again backward, whatever it computes. These loops take the place of the longest chains. They are exact to rounding,
+add in a fixed order, and let infinities and not-a-numbers through.
+"""
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered and fused into vector instructions; nothing is assumed about the values.
+_FREEDOM = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def quadratic(rows, first, second, apart, together, values):
+    """Sum ``apart (x_i - x_j)^2 + together (x_i + x_j)^2`` over the columns, for each pair of rows."""
+    for pair in range(len(first)):
+        x, y = rows[first[pair]], rows[second[pair]]
+        total = rows.dtype.type(0)
+        for k in range(rows.shape[1]):
+            difference, both = x[k] - y[k], x[k] + y[k]
+            total += apart[k] * difference * difference + together[k] * both * both
+        values[pair] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def quadratic_gradient(rows, first, second, apart, together, gradient, into):
+    """Add the gradient of `quadratic` with respect to its rows to `into`."""
+    for pair in range(len(first)):
+        i, j = first[pair], second[pair]
+        scale = gradient[pair] + gradient[pair]
+        for k in range(rows.shape[1]):
+            across = scale * apart[k] * (rows[i, k] - rows[j, k])
+            along = scale * together[k] * (rows[i, k] + rows[j, k])
+            into[i, k] += along + across
+            into[j, k] += along - across
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def singleton_kl(joint, values):
+    """KL divergence from the standard normal, for each row [mean, stddev]."""
+    half = joint.shape[1] // 2
+    for row in range(len(joint)):
+        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
+        for k in range(joint.shape[1]):
+            squares += joint[row, k] * joint[row, k]
+        for k in range(half, joint.shape[1]):
+            logs += np.log(joint[row, k])
+        values[row] = (squares - half) / 2 - logs
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def singleton_kl_gradient(joint, gradient, into):
+    """Write the gradient of `singleton_kl` to `into`."""
+    half = joint.shape[1] // 2
+    for row in range(len(joint)):
+        scale = gradient[row]
+        for k in range(half):
+            into[row, k] = scale * joint[row, k]
+        for k in range(half, joint.shape[1]):
+            into[row, k] = scale * (joint[row, k] - 1 / joint[row, k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def weighted_entries(matrix, columns, offsets, weights, values):
+    """Sum each row's entries at the given columns times their weights."""
+    for row in range(len(matrix)):
+        total = matrix.dtype.type(0)
+        for entry in range(offsets[row], offsets[row + 1]):
+            total += weights[entry] * matrix[row, columns[entry]]
+        values[row] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def counts_gradient(probabilities, columns, offsets, counts, gradient):
+    """Turn probabilities into the gradient of the multinomial log-likelihood, in place."""
+    for row in range(len(probabilities)):
+        total = probabilities.dtype.type(0)
+        for entry in range(offsets[row], offsets[row + 1]):
+            total += counts[entry]
+        scale = -total * gradient[row]
+        for k in range(probabilities.shape[1]):
+            probabilities[row, k] *= scale
+        for entry in range(offsets[row], offsets[row + 1]):
+            probabilities[row, columns[entry]] += counts[entry] * gradient[row]
