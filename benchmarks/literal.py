@@ -18,9 +18,7 @@ class LiteralModel(nn.Module):
 
     def __init__(self, n_features: int, n_components: int = 100, hidden: int = 300, pair_hidden: int = 1000) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(
-            nn.Linear(n_features, hidden), nn.ReLU(), nn.Linear(hidden, 2 * n_components)
-        )
+        self.encoder = nn.Sequential(nn.Linear(n_features, hidden), nn.ReLU(), nn.Linear(hidden, 2 * n_components))
         self.decoder = nn.Sequential(nn.Linear(n_components, hidden), nn.ReLU(), nn.Linear(hidden, n_features))
         self.pair = nn.Sequential(
             nn.Linear(2 * n_features, pair_hidden), nn.ReLU(), nn.Linear(pair_hidden, n_components)

@@ -48,7 +48,8 @@ def sort_by_column(columns, row_of, n_columns):
 
 @njit(cache=True, nogil=True)
 def number_vertices(drawn, ends, slot):
-    """Number vertices in the order of their first occurrence, drawn ones first: give them, and the ends' numbers.
+    """Give the distinct vertices in the order of their first occurrence, drawn ones first, and where the ends are in
+    it.
 
     `slot` is a scratch array with a place for each vertex of the graph. Its contents do not matter: a vertex counts as
     seen only if its slot points to a number that points back.

@@ -305,6 +305,8 @@ class SparseRows(Rows):
 
 
 def _gather_sum(indices: Tensor, values: Tensor, offsets: Tensor, table: Tensor) -> Tensor:
+    # Detached, since for a table that requires a gradient `embedding_bag` also prepares a backward pass of its own.
+    table = table.detach()
     return embedding_bag(indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
