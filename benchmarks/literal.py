@@ -25,10 +25,12 @@ class LiteralModel(nn.Module):
         )
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Give mean and standard deviation."""
         mean, spread = self.encoder(x).chunk(2, dim=1)
         return mean, softplus(spread) + 1e-4
 
     def correlation(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        """Give the correlation of each pair, averaged over both orders before tanh."""
         there = self.pair(torch.cat([x_i, x_j], dim=1))
         back = self.pair(torch.cat([x_j, x_i], dim=1))
         return torch.tanh((there + back) / 2)

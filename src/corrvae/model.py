@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from corrvae import objectives
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.inputs import InputTransform
+from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
-from corrvae.nn.picking import number_vertices
 from corrvae.nn.prior import LearnedTau, PairPrior
 from corrvae.nn.rows import Rows
 from corrvae.objectives import Gamma, Terms

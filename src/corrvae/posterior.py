@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from corrvae.forests import RootedForest, check_pairs
+from corrvae.rooted_forest import RootedForest, check_pairs
 
 PairFunction = Callable[[np.ndarray], np.ndarray]
 

@@ -50,20 +50,20 @@ def kl_from_standard(joint: Float[Tensor, "rows both"]) -> Float[Tensor, " rows"
 class _KLFromStandard(torch.autograd.Function):
     @staticmethod
     def forward(ctx, joint: Tensor) -> Tensor:
-        from corrvae.nn import loops
+        from corrvae.nn.kernels import sums
 
         ctx.save_for_backward(joint)
         values = joint.new_empty(len(joint))
-        loops.singleton_kl(joint.numpy(), values.numpy())
+        sums.singleton_kl(joint.numpy(), values.numpy())
         return values
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
-        from corrvae.nn import loops
+        from corrvae.nn.kernels import sums
 
         (gradient,), (joint,) = gradients, ctx.saved_tensors
         into = torch.empty_like(joint)
-        loops.singleton_kl_gradient(joint.numpy(), gradient.contiguous().numpy(), into.numpy())
+        sums.singleton_kl_gradient(joint.numpy(), gradient.contiguous().numpy(), into.numpy())
         return into
 
 
@@ -92,18 +92,18 @@ def quadratic(
 class _Quadratic(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows: Tensor, first: Tensor, second: Tensor, apart: Tensor, together: Tensor) -> Tensor:
-        from corrvae.nn import loops
+        from corrvae.nn.kernels import sums
 
         ctx.save_for_backward(rows, first, second, apart, together)
         values = rows.new_empty(len(first))
-        loops.quadratic(*(part.numpy() for part in (rows, first, second, apart, together, values)))
+        sums.quadratic(*(part.numpy() for part in (rows, first, second, apart, together, values)))
         return values
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
-        from corrvae.nn import loops
+        from corrvae.nn.kernels import sums
 
         (gradient,), saved = gradients, ctx.saved_tensors
         into = torch.zeros_like(saved[0])
-        loops.quadratic_gradient(*(part.detach().numpy() for part in (*saved, gradient.contiguous(), into)))
+        sums.quadratic_gradient(*(part.detach().numpy() for part in (*saved, gradient.contiguous(), into)))
         return into, None, None, None, None

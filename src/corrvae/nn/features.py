@@ -1,6 +1,5 @@
 """A whole matrix of features, and how batches of its rows reach the networks."""
 
-from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -8,7 +7,7 @@ import torch
 from jaxtyping import Int
 from scipy import sparse
 
-from corrvae.nn.picking import pick_rows
+from corrvae.nn.kernels.picking import pick_rows
 from corrvae.nn.rows import DenseRows, Rows, SparsePattern, SparseRows
 
 # Forward and backward through the first layer at the paper's widths, two threads: gathering over the non-zeros is 10 to
@@ -56,16 +55,16 @@ class FeatureTable:
     ) -> None:
         if not sparse.issparse(X) and not isinstance(X, np.ndarray):
             raise TypeError(f"X must be an array or a SciPy sparse matrix, got {type(X).__name__}")
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions (rows, columns), got {X.ndim}")
-        self.shape: tuple[int, int] = (int(X.shape[0]), int(X.shape[1]))
+        matrix = X if isinstance(X, np.ndarray) else _canonical(sparse.csr_array(X, dtype=np.float32))
+        if matrix.ndim != 2:
+            raise ValueError(f"X must have two dimensions (rows, columns), got {matrix.ndim}")
+        n_rows, n_columns = np.shape(matrix)
+        self.shape: tuple[int, int] = (n_rows, n_columns)
         self.missing = missing
-        self.sparse_batches = _density(X) <= density_limit
-        if self.sparse_batches and not sparse.issparse(X) and not isinstance(X, np.memmap):
-            X = sparse.csr_array(X, dtype=np.float32)
-        self._matrix: np.ndarray | sparse.csr_array = (
-            _canonical(sparse.csr_array(X, dtype=np.float32)) if sparse.issparse(X) else np.asanyarray(X)
-        )
+        self.sparse_batches = _density(matrix) <= density_limit
+        if self.sparse_batches and isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
+            matrix = sparse.csr_array(matrix, dtype=np.float32)
+        self._matrix: np.ndarray | sparse.csr_array = matrix
 
     def rows(self, indices: Int[np.ndarray, " rows"]) -> Rows:
         """Give the rows at these indices, as a batch in float32."""
@@ -79,16 +78,14 @@ class FeatureTable:
         return self._masked(batch if self.sparse_batches else DenseRows(batch.dense()))
 
     def _masked(self, batch: Rows) -> Rows:
-        if not self.missing:
-            return batch
-        return replace(batch.map(lambda values: values.nan_to_num(0.0)), observed=~batch.values.isnan())
+        return batch.mask_missing() if self.missing else batch
 
 
 def _pick(matrix: sparse.csr_array, indices: np.ndarray) -> SparseRows:
     values, columns, offsets, row_of = map(
         torch.from_numpy, pick_rows(matrix.indptr, matrix.indices, matrix.data, indices)
     )
-    return SparseRows(values, SparsePattern(columns, offsets, int(matrix.shape[1]), row_of))
+    return SparseRows(values, SparsePattern(columns, offsets, np.shape(matrix)[1], row_of))
 
 
 def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -100,12 +97,12 @@ def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
     return matrix
 
 
-def _density(X: np.ndarray | sparse.spmatrix | sparse.sparray) -> float:
+def _density(matrix: np.ndarray | sparse.csr_array) -> float:
     """Share of non-zeros; of an array, over rows evenly spread, since a memory map may be larger than memory."""
-    cells = X.shape[0] * X.shape[1]
-    if cells == 0:
+    n_rows, n_columns = np.shape(matrix)
+    if n_rows * n_columns == 0:
         return 0.0
-    if sparse.issparse(X):
-        return X.nnz / cells
-    sample = X[:: max(1, X.shape[0] // _SAMPLED_ROWS)]
+    if isinstance(matrix, sparse.csr_array):
+        return matrix.nnz / (n_rows * n_columns)
+    sample = matrix[:: max(1, n_rows // _SAMPLED_ROWS)]
     return np.count_nonzero(sample) / sample.size

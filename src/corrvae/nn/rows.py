@@ -53,6 +53,10 @@ class Rows(ABC):
         """Give the first `count` rows."""
 
     @abstractmethod
+    def mask_missing(self) -> "Rows":
+        """Take entries that are not a number as missing: their value becomes 0, and `observed` False."""
+
+    @abstractmethod
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the batch as a matrix."""
 
@@ -109,6 +113,10 @@ class DenseRows(Rows):
         return replace(
             self, values=self.values[:count], observed=None if self.observed is None else self.observed[:count]
         )
+
+    def mask_missing(self) -> "DenseRows":
+        """Take entries that are not a number as missing."""
+        return DenseRows(self.values.nan_to_num(0.0), ~self.values.isnan())
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the matrix itself."""
@@ -213,7 +221,7 @@ class Transposition:
         """
         columns, row_of = pattern.columns, pattern.row_of
         if columns.device.type == "cpu":
-            from corrvae.nn.picking import sort_by_column
+            from corrvae.nn.kernels.picking import sort_by_column
 
             return cls(*map(torch.from_numpy, sort_by_column(columns.numpy(), row_of.numpy(), pattern.n_columns)))
         order = torch.argsort(columns, stable=True)
@@ -289,6 +297,10 @@ class SparseRows(Rows):
         pattern = self.pattern.head(count)
         end = len(pattern.columns)
         return SparseRows(self.values[:end], pattern, None if self.observed is None else self.observed[:end])
+
+    def mask_missing(self) -> "SparseRows":
+        """Take stored entries that are not a number as missing."""
+        return SparseRows(self.values.nan_to_num(0.0), self.pattern, ~self.values.isnan())
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the batch as a matrix."""

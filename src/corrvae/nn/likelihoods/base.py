@@ -59,19 +59,20 @@ class Likelihood(nn.Module, ABC):
 
     def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray) -> None:
         """Raise a `ValueError` that names row and column of the first entry outside the domain, if there is one."""
-        if sparse.issparse(X):
+        if not isinstance(X, np.ndarray):
             entries = sparse.coo_array(X)
+            rows, columns = entries.coords
             wrong = np.flatnonzero(~(self.admits(entries.data) | np.isnan(entries.data)))
             if len(wrong):
-                first = wrong[np.lexsort((entries.coords[1][wrong], entries.coords[0][wrong]))[0]]
-                self._refuse(entries.coords[0][first], entries.coords[1][first], entries.data[first])
+                first = wrong[np.lexsort((columns[wrong], rows[wrong]))[0]]
+                self._refuse(int(rows[first]), int(columns[first]), float(entries.data[first]))
             return
         for begin in range(0, len(X), _CHECKED_ROWS):
             piece = np.asarray(X[begin : begin + _CHECKED_ROWS])
             wrong = np.argwhere(~(self.admits(piece) | np.isnan(piece)))
             if len(wrong):
-                row, column = wrong[0]
-                self._refuse(begin + row, column, piece[row, column])
+                row, column = (int(index) for index in wrong[0])
+                self._refuse(begin + row, column, float(piece[row, column]))
 
     def _refuse(self, row: int, column: int, value: float) -> None:
         name = type(self).__name__

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from corrvae.nn import loops
+from corrvae.nn.kernels import sums
 from corrvae.nn.likelihoods.base import Likelihood, from_numpy, to_numpy
 from corrvae.nn.rows import Rows, SparseRows
 
@@ -90,7 +90,7 @@ class _SparseCounts(torch.autograd.Function):
         if outputs.device.type != "cpu":
             return target.sum_entries(target.take(log_probabilities).mul_(target.values))
         values = outputs.new_empty(len(outputs))
-        loops.weighted_entries(log_probabilities.numpy(), *_entries(target), values.numpy())
+        sums.weighted_entries(log_probabilities.numpy(), *_entries(target), values.numpy())
         return values
 
     @staticmethod
@@ -98,7 +98,7 @@ class _SparseCounts(torch.autograd.Function):
         (gradient,), (log_probabilities,), target = gradients, ctx.saved_tensors, ctx.target
         into = log_probabilities.exp()
         if into.device.type == "cpu":
-            loops.counts_gradient(into.numpy(), *_entries(target), gradient.contiguous().numpy())
+            sums.counts_gradient(into.numpy(), *_entries(target), gradient.contiguous().numpy())
             return into, None
         into.mul_((-target.sums() * gradient)[:, None])
         into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)

@@ -48,11 +48,10 @@ def sort_by_column(columns, row_of, n_columns):
 
 @njit(cache=True, nogil=True)
 def number_vertices(drawn, ends, slot):
-    """Give the distinct vertices in the order of their first occurrence, drawn ones first, and where the ends are in
-    it.
+    """Give the distinct vertices in the order of their first occurrence, and where the ends are among them.
 
-    `slot` is a scratch array with a place for each vertex of the graph. Its contents do not matter: a vertex counts as
-    seen only if its slot points to a number that points back.
+    The drawn vertices, which are distinct, come first. `slot` is a scratch array with a place for each vertex of the
+    graph. Its contents do not matter: a vertex counts as seen only if its slot points to a number that points back.
     """
     vertices = np.empty(len(drawn) + len(ends), np.int64)
     count = len(drawn)
