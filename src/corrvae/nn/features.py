@@ -58,8 +58,7 @@ class FeatureTable:
         matrix = X if isinstance(X, np.ndarray) else _canonical(sparse.csr_array(X, dtype=np.float32))
         if matrix.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, columns), got {matrix.ndim}")
-        n_rows, n_columns = np.shape(matrix)
-        self.shape: tuple[int, int] = (n_rows, n_columns)
+        self.shape: tuple[int, int] = _shape(matrix)
         self.missing = missing
         self.sparse_batches = _density(matrix) <= density_limit
         if self.sparse_batches and isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
@@ -85,7 +84,7 @@ def _pick(matrix: sparse.csr_array, indices: np.ndarray) -> SparseRows:
     values, columns, offsets, row_of = map(
         torch.from_numpy, pick_rows(matrix.indptr, matrix.indices, matrix.data, indices)
     )
-    return SparseRows(values, SparsePattern(columns, offsets, np.shape(matrix)[1], row_of))
+    return SparseRows(values, SparsePattern(columns, offsets, _shape(matrix)[1], row_of))
 
 
 def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -97,9 +96,13 @@ def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
     return matrix
 
 
+def _shape(matrix: np.ndarray | sparse.csr_array) -> tuple[int, int]:
+    return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
+
+
 def _density(matrix: np.ndarray | sparse.csr_array) -> float:
     """Share of non-zeros; of an array, over rows evenly spread, since a memory map may be larger than memory."""
-    n_rows, n_columns = np.shape(matrix)
+    n_rows, n_columns = _shape(matrix)
     if n_rows * n_columns == 0:
         return 0.0
     if isinstance(matrix, sparse.csr_array):
