@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.rooted_forest import RootedForest, check_pairs
-
-
-def random_forest(n_vertices: int, seed: int) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(n_vertices)
-    edges = [(order[generator.integers(0, i)], order[i]) for i in range(1, n_vertices) if generator.random() < 0.8]
-    edges = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return generator.permutation(generator.permuted(edges, axis=1))
+from support.forests import random_forest
 
 
 @given(st.integers(1, 12), st.integers(0, 2**16))

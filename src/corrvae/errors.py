@@ -1,7 +1,7 @@
 """What can go wrong with files and folders.
 
-Bad values raise ``ValueError`` and ``TypeError`` in scikit-learn's manner. A problem with a file or folder raises one of
-these, which carry its path.
+Bad values raise ``ValueError`` and ``TypeError`` in scikit-learn's manner. A problem with a file or folder raises one
+of these, which carry its path.
 """
 
 from pathlib import Path

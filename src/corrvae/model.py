@@ -18,7 +18,7 @@ from corrvae.nn.inputs import InputTransform
 from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
-from corrvae.nn.prior import LearnedTau, PairPrior
+from corrvae.nn.prior import LearnedTau, PairPrior, check_tau
 from corrvae.nn.rows import Rows
 from corrvae.objectives import Gamma, Terms
 
@@ -162,7 +162,8 @@ class CorrelatedModel(nn.Module):
         self.likelihood = likelihood
         self.pair_network = pair_network
         self.tau = tau
-        self.prior(1)  # an impossible tau is refused here
+        if not isinstance(tau, LearnedTau):
+            check_tau(tau)
 
     def prior(
         self, n_components: int, dtype: torch.dtype = torch.float32, device: torch.device | None = None

@@ -50,7 +50,7 @@ class Terms:
 
     def floats(self) -> dict[str, float]:
         """Give the terms as numbers by name."""
-        return {name: float(getattr(self, name)) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name).item() for name in self.__dataclass_fields__}
 
 
 def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:

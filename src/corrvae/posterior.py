@@ -107,7 +107,7 @@ class Posterior:
 
     def log_density(
         self, z: Float[np.ndarray, "*samples vertices dim"], edges: Int[np.ndarray, "edges 2"]
-    ) -> Float[np.ndarray, "*samples"]:
+    ) -> Float[np.ndarray, "*samples"] | np.floating:
         """Give the joint log-density along a forest: marginals, and for each edge log q_ij / (q_i q_j).
 
         In standard units the latter is log cosh a - ((x - y)^2 expm1(2a) + (x + y)^2 expm1(-2a)) / 8, which needs no

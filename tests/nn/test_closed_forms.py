@@ -48,7 +48,9 @@ def test_quadratic_and_its_gradient():
 
 
 def test_quadratic_with_learned_factors_differentiates_them():
-    rows, first, second, apart, together = (part.requires_grad_() if part.is_floating_point() else part for part in pieces())
+    rows, first, second, apart, together = (
+        part.requires_grad_() if part.is_floating_point() else part for part in pieces()
+    )
     assert torch.autograd.gradcheck(lambda r, a, t: quadratic(r, first, second, a, t), (rows, apart, together))
     fixed = quadratic(rows, first, second, apart.detach(), together.detach())
     torch.testing.assert_close(quadratic(rows, first, second, apart, together), fixed)

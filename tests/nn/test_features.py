@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from support.rows import matrices
 
 from corrvae.nn import DenseRows, FeatureTable, SparseRows
+from support.rows import matrices
 from support.unchecked import unchecked
 
 

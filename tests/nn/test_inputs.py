@@ -3,10 +3,10 @@ import pytest
 import torch
 from hypothesis import given
 from sklearn.preprocessing import normalize
-from support.rows import matrices, sparse_rows
-from support.unchecked import unchecked
 
 from corrvae.nn import DenseRows, InputTransform
+from support.rows import matrices, sparse_rows
+from support.unchecked import unchecked
 
 
 @given(matrices())

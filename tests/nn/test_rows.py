@@ -3,10 +3,10 @@ import pytest
 import torch
 from hypothesis import given
 from scipy import sparse
-from support.rows import matrices, sparse_rows
 
 from corrvae.nn import DenseRows
 from corrvae.nn.rows import SparsePattern, Transposition
+from support.rows import matrices, sparse_rows
 
 
 @given(matrices())

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 from scipy import sparse
-from support.rows import sparse_rows
 
 from corrvae.nn import DenseRows, Likelihood
+from support.rows import sparse_rows
 
 
 def outputs(n_rows: int = 4, n_features: int = 6) -> torch.Tensor:

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from support.rows import matrices
 
 from corrvae.nn.kernels.picking import number_vertices, pick_rows, sort_by_column
+from support.rows import matrices
 
 
 @given(matrices(), st.integers(0, 2**16))

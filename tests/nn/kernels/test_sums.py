@@ -1,8 +1,8 @@
 import numpy as np
 from hypothesis import given
-from support.rows import matrices
 
 from corrvae.nn.kernels import sums
+from support.rows import matrices
 
 
 @given(matrices())

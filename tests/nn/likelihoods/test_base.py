@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from support.likelihoods import assert_sparse_equals_dense, counts
 
 from corrvae.nn import EntrywiseLikelihood
 from corrvae.nn.likelihoods import Poisson, base
+from support.likelihoods import assert_sparse_equals_dense, counts
 
 
 class Laplace(EntrywiseLikelihood):
@@ -34,7 +34,9 @@ def test_a_likelihood_of_ones_own_gets_sparse_and_missing_entries_for_free():
 def test_check_names_the_first_entry_in_reading_order(form):
     X = np.zeros((5, 4))
     X[3, 1], X[3, 2], X[4, 0] = 12.0, 13.0, 14.0
-    with pytest.raises(ValueError, match=r"row 3, column 1 holds 12, but the Laplace likelihood needs numbers below ten"):
+    with pytest.raises(
+        ValueError, match=r"row 3, column 1 holds 12, but the Laplace likelihood needs numbers below ten"
+    ):
         Laplace(4).check(form(X))
     X[3:] = np.nan
     Laplace(4).check(form(X))

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+
+from corrvae.nn.likelihoods import Bernoulli
 from support.likelihoods import (
     assert_missing_is_left_out,
     assert_samples_have_moments,
@@ -8,8 +10,6 @@ from support.likelihoods import (
     counts,
     outputs,
 )
-
-from corrvae.nn.likelihoods import Bernoulli
 
 
 def test_log_prob_is_torchs():
@@ -27,5 +27,7 @@ def test_samples_and_mean():
 
 def test_domain():
     Bernoulli(2).check(np.array([[0.0, 0.3], [1.0, np.nan]]))
-    with pytest.raises(ValueError, match=r"row 0, column 1 holds 1.5, but the Bernoulli likelihood needs values in \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"row 0, column 1 holds 1.5, but the Bernoulli likelihood needs values in \[0, 1\]"
+    ):
         Bernoulli(2).check(np.array([[0.0, 1.5]]))

@@ -1,8 +1,8 @@
 import pytest
-from support.unchecked import unchecked
 
 from corrvae.nn import make_likelihood
 from corrvae.nn.likelihoods import LIKELIHOODS, Gaussian, Likelihood
+from support.unchecked import unchecked
 
 
 @pytest.mark.parametrize("name", sorted(LIKELIHOODS))

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+
+from corrvae.nn.likelihoods import Gaussian
 from support.likelihoods import (
     assert_missing_is_left_out,
     assert_samples_have_moments,
@@ -8,8 +10,6 @@ from support.likelihoods import (
     counts,
     outputs,
 )
-
-from corrvae.nn.likelihoods import Gaussian
 
 
 def likelihood() -> Gaussian:
@@ -22,7 +22,7 @@ def test_stddev_begins_at_one_and_stays_above_its_floor():
     assert Gaussian(3).stddev.tolist() == pytest.approx([1.0] * 3, rel=1e-6)
     low = Gaussian(1, floor=0.2)
     torch.nn.init.constant_(low.raw, -1e4)
-    assert float(low.stddev) == pytest.approx(0.2)
+    assert low.stddev.item() == pytest.approx(0.2)
     with pytest.raises(ValueError, match="floor"):
         Gaussian(1, floor=0.0)
 

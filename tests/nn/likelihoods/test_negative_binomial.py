@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+
+from corrvae.nn.likelihoods import NegativeBinomial
 from support.likelihoods import (
     assert_missing_is_left_out,
     assert_samples_have_moments,
@@ -8,8 +10,6 @@ from support.likelihoods import (
     counts,
     outputs,
 )
-
-from corrvae.nn.likelihoods import NegativeBinomial
 
 
 def likelihood() -> NegativeBinomial:

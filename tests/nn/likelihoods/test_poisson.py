@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+
+from corrvae.nn.likelihoods import Poisson
 from support.likelihoods import (
     assert_missing_is_left_out,
     assert_samples_have_moments,
@@ -9,8 +11,6 @@ from support.likelihoods import (
     counts,
     outputs,
 )
-
-from corrvae.nn.likelihoods import Poisson
 
 
 def test_log_prob_is_torchs():
