@@ -85,14 +85,26 @@ def test_a_given_and_a_learned_tau_agree():
 
 def test_means_have_the_factors_that_make_them_sums_over_the_graph():
     values, weights = torch.tensor([1.0, 4.0]), torch.tensor([0.5, 0.25])
-    assert float(objectives.mean_over_vertices(values)) == 2.5
-    assert float(objectives.mean_over_vertices(values, weights)) == 0.75
-    assert float(objectives.mean_over_edges(values, weights, n_vertices=4, n_edges=2)) == pytest.approx(1.5 / 4)
-    assert float(objectives.mean_over_weighted_edges(values, n_vertices=4, total_weight=3.0)) == pytest.approx(7.5 / 4)
-    assert float(objectives.mean_over_pairs(values, n_vertices=4)) == pytest.approx(2.5 * 3 / 4)
+    sizes = {"n_vertices": 4}
+    assert float(objectives.mean_over_vertices(values).value) == 2.5
+    assert float(objectives.mean_over_vertices(values, weights).value) == 0.75
+    assert float(objectives.mean_over_edges(values, weights, n_edges=2, **sizes).value) == pytest.approx(1.5 / 4)
+    assert float(objectives.mean_over_weighted_edges(values, total_weight=3.0, **sizes).value) == pytest.approx(7.5 / 4)
+    assert float(objectives.mean_over_pairs(values, **sizes).value) == pytest.approx(2.5 * 3 / 4)
 
 
-TERMS = tuple(torch.tensor(value) for value in (-10.0, 2.0, 3.0, 5.0))
+def test_draws_are_means_plus_noise_with_their_divergences():
+    points, noise = marginals(5, 3, 0), torch.randn(2, 3, dtype=torch.float64)
+    draws = objectives.draw(points, noise)
+    torch.testing.assert_close(draws.z, points.mean[:2] + points.stddev[:2] * noise)
+    torch.testing.assert_close(draws.kl, singleton_kl(points)[:2])
+
+
+# each term is the mean of two draws, one with weights
+TERMS = tuple(
+    objectives.Mean(torch.tensor([value, 3 * value]), 0.5, torch.tensor([1.0, 1.0 / 3]) if weighted else None)
+    for value, weighted in ((-10.0, True), (1.0, False), (3.0, True), (2.5, False))
+)
 
 
 @pytest.mark.parametrize(

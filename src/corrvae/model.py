@@ -20,7 +20,7 @@ from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.prior import LearnedTau, PairPrior, check_tau
 from corrvae.nn.rows import Rows
-from corrvae.objectives import Gamma, Terms
+from corrvae.objectives import Gamma, Mean, Terms
 
 
 @final
@@ -199,13 +199,14 @@ class CorrelatedModel(nn.Module):
         """
         rows = self.inputs(batch.rows, generator)
         marginals = self.encoder(rows)
-        drawn = marginals.head(batch.n_drawn)
         if noise is None:
-            noise = torch.randn(drawn.mean.shape, generator=generator, dtype=drawn.mean.dtype, device=drawn.mean.device)
-        outputs = self.decoder(torch.addcmul(drawn.mean, drawn.stddev, noise))
+            shape, like = (batch.n_drawn, marginals.joint.shape[1] // 2), marginals.joint
+            noise = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+        draws = objectives.draw(marginals, noise)
         targets = batch.rows.head(batch.n_drawn) if batch.targets is None else batch.targets
-        fit = objectives.mean_over_vertices(self.likelihood.log_prob(outputs, targets), batch.vertex_weights)
-        singleton = objectives.mean_over_vertices(objectives.singleton_kl(drawn), batch.vertex_weights)
+        log_prob = self.likelihood.log_prob(self.decoder(draws.z), targets)
+        fit = objectives.mean_over_vertices(log_prob, batch.vertex_weights)
+        singleton = objectives.mean_over_vertices(draws.kl, batch.vertex_weights)
         if batch.edges is None:
             return objectives.vae(fit, singleton, warmup=warmup)
         if self.pair_network is None:
@@ -219,7 +220,7 @@ class CorrelatedModel(nn.Module):
 
     def _edge_mean(
         self, batch: Batch, edges: Tensor, population: Population, marginals: Marginals, pre_activation: Tensor | None
-    ) -> Tensor:
+    ) -> Mean:
         joint = marginals.joint
         prior = self.prior(joint.shape[1] // 2, joint.dtype, joint.device)
         values = objectives.edge_term(marginals, edges, prior, pre_activation)

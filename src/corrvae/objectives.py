@@ -4,6 +4,7 @@ All are maximised. Closed forms are summed over latent dimensions; correlations 
 rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is close to 1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -11,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn.closed_forms import kl_from_standard, log_cosh, quadratic
+from corrvae.nn.closed_forms import draw_with_kl, kl_from_standard, log_cosh, quadratic
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
 
@@ -20,28 +21,70 @@ Gamma = float | tuple[float, float]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """An objective's terms, each divided by the number of vertices.
+class Mean:
+    """An average over draws that estimates, without bias, a sum over the graph divided by its number of vertices.
 
     Attributes
     ----------
-    reconstruction
-        E log p(x given z).
-    singleton
-        KL of the singleton posteriors from their prior, before gamma.
-    edge
-        Weighted sum over edges of T: what the pair prior adds to the KL divergence.
-    non_edge
-        (2/n) times the sum over all pairs of their mutual information, before gamma.
-    total
-        The objective.
+    values
+        One for each draw.
+    scale, weights
+        The estimate is ``scale * sum(weights * values)``, weights of 1 if there are none.
     """
 
-    reconstruction: Float[Tensor, ""]
-    singleton: Float[Tensor, ""]
-    edge: Float[Tensor, ""]
-    non_edge: Float[Tensor, ""]
+    values: Float[Tensor, " draws"]
+    scale: float
+    weights: Float[Tensor, " draws"] | None = None
+
+    @property
+    def value(self) -> Float[Tensor, ""]:
+        """The estimate."""
+        return torch.dot(self.values, self.factors(1.0))
+
+    def factors(self, sign: float) -> Float[Tensor, " draws"]:
+        """Give what each value is multiplied with, times `sign`."""
+        if self.weights is None:
+            return self.values.new_full(self.values.shape, sign * self.scale)
+        return self.weights * (sign * self.scale)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """An objective and its terms, each divided by the number of vertices.
+
+    The terms are summed up when they are read; a training step needs the total alone.
+
+    Attributes
+    ----------
+    total
+        The objective.
+    means
+        What it consists of.
+    """
+
     total: Float[Tensor, ""]
+    means: Mapping[str, Mean]
+
+    @property
+    def reconstruction(self) -> Float[Tensor, ""]:
+        """E log p(x given z)."""
+        return self._value("reconstruction")
+
+    @property
+    def singleton(self) -> Float[Tensor, ""]:
+        """KL of the singleton posteriors from their prior, before gamma."""
+        return self._value("singleton")
+
+    @property
+    def edge(self) -> Float[Tensor, ""]:
+        """Weighted sum of T over the edges: what the pair prior adds to the KL divergence."""
+        return self._value("edge")
+
+    @property
+    def non_edge(self) -> Float[Tensor, ""]:
+        """(2/n) times the sum of all pairs' mutual information, before gamma."""
+        return self._value("non_edge")
 
     @property
     def bound(self) -> Float[Tensor, ""]:
@@ -49,8 +92,19 @@ class Terms:
         return self.reconstruction - self.singleton - self.edge
 
     def floats(self) -> dict[str, float]:
-        """Give the terms as numbers by name."""
-        return {name: getattr(self, name).item() for name in self.__dataclass_fields__}
+        """Give the terms and the total as numbers by name."""
+        names = ("reconstruction", "singleton", "edge", "non_edge", "total")
+        return {name: getattr(self, name).item() for name in names}
+
+    def _value(self, name: str) -> Tensor:
+        return self.means[name].value if name in self.means else torch.zeros_like(self.total)
+
+
+def _combine(**parts: tuple[float, Mean]) -> Terms:
+    """Add up means with factors, as one product of all values with all factors."""
+    values = torch.cat([mean.values for _, mean in parts.values()])
+    factors = torch.cat([mean.factors(sign) for sign, mean in parts.values()])
+    return Terms(torch.dot(values, factors), {name: mean for name, (_, mean) in parts.items()})
 
 
 def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
@@ -62,6 +116,35 @@ def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
     tensor([1.5000])
     """
     return kl_from_standard(marginals.joint)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Latent points drawn from their posteriors, and the KL divergences of these.
+
+    Attributes
+    ----------
+    z
+        One point for each vertex.
+    kl
+        KL_i for each vertex.
+    """
+
+    z: Float[Tensor, "drawn dim"]
+    kl: Float[Tensor, " drawn"]
+
+
+def draw(marginals: Marginals, noise: Float[Tensor, "drawn dim"]) -> Draws:
+    """z_i = mu_i + s_i noise_i and KL_i, for the first vertices, as many as there is noise for.
+
+    Examples
+    --------
+    >>> draws = draw(Marginals.of(torch.ones(4, 3), torch.ones(4, 3)), torch.zeros(2, 3))
+    >>> draws.z.shape, draws.kl
+    (torch.Size([2, 3]), tensor([1.5000, 1.5000]))
+    """
+    return Draws(*draw_with_kl(marginals.joint, noise))
 
 
 def edge_term(
@@ -92,8 +175,8 @@ def edge_term(
     first, second = edges.T.contiguous()
     if pre_activation is None:
         factors = prior.apart_independent, prior.together_independent
-        return 0.5 * (quadratic(marginals.joint, first, second, *factors) + prior.log_determinant)
-    values = 0.5 * (quadratic(marginals.joint, first, second, prior.apart, prior.together) + prior.log_determinant)
+        return quadratic(marginals.joint, first, second, *factors, prior.half_log_determinant)
+    values = quadratic(marginals.joint, first, second, prior.apart, prior.together, prior.half_log_determinant)
     # tau - rho from 1 - rho and 1 - tau, each of which is accurate when both correlations are close to 1.
     excess = 2.0 * torch.sigmoid(prior.minus_twice_sign * pre_activation) - prior.complement
     stddev = marginals.stddev
@@ -112,9 +195,7 @@ def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tens
     return log_cosh(pre_activation).sum(1)
 
 
-def mean_over_vertices(
-    values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"] | None = None
-) -> Float[Tensor, ""]:
+def mean_over_vertices(values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"] | None = None) -> Mean:
     """(1/n) sum_i of a vertex term, from vertices drawn uniformly.
 
     Parameters
@@ -126,82 +207,77 @@ def mean_over_vertices(
 
     Examples
     --------
-    >>> mean_over_vertices(torch.tensor([1.0, 3.0]))
+    >>> mean_over_vertices(torch.tensor([1.0, 3.0])).value
     tensor(2.)
     """
-    return values.mean() if weights is None else (weights * values).mean()
+    return Mean(values, 1.0 / len(values), weights)
 
 
 def mean_over_edges(
     values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"], *, n_vertices: int, n_edges: int
-) -> Float[Tensor, ""]:
+) -> Mean:
     """(1/n) sum_e w_e T_e, from edges drawn uniformly: (m/n) mean w_e T_e.
 
     Examples
     --------
-    >>> mean_over_edges(torch.tensor([2.0]), torch.tensor([0.5]), n_vertices=4, n_edges=6)
+    >>> mean_over_edges(torch.tensor([2.0]), torch.tensor([0.5]), n_vertices=4, n_edges=6).value
     tensor(1.5000)
     """
-    return (weights * values).mean() * (n_edges / n_vertices)
+    return Mean(values, n_edges / (n_vertices * len(values)), weights)
 
 
-def mean_over_weighted_edges(
-    values: Float[Tensor, " drawn"], *, n_vertices: int, total_weight: float
-) -> Float[Tensor, ""]:
+def mean_over_weighted_edges(values: Float[Tensor, " drawn"], *, n_vertices: int, total_weight: float) -> Mean:
     """(1/n) sum_e w_e T_e, from edges drawn in proportion to w_e: (W/n) mean T_e.
 
     W, the sum of all w_e, is the number of vertices less that of connected components.
 
     Examples
     --------
-    >>> mean_over_weighted_edges(torch.tensor([2.0]), n_vertices=4, total_weight=3.0)
+    >>> mean_over_weighted_edges(torch.tensor([2.0]), n_vertices=4, total_weight=3.0).value
     tensor(1.5000)
     """
-    return values.mean() * (total_weight / n_vertices)
+    return Mean(values, total_weight / (n_vertices * len(values)))
 
 
-def mean_over_pairs(values: Float[Tensor, " drawn"], *, n_vertices: int) -> Float[Tensor, ""]:
+def mean_over_pairs(values: Float[Tensor, " drawn"], *, n_vertices: int) -> Mean:
     """(1/n) (2/n) sum_{i<j} I_ij, from pairs drawn uniformly: ((n-1)/n) mean I_ij.
 
     Examples
     --------
-    >>> mean_over_pairs(torch.tensor([1.0, 3.0]), n_vertices=4)
+    >>> mean_over_pairs(torch.tensor([1.0, 3.0]), n_vertices=4).value
     tensor(1.5000)
     """
-    return values.mean() * ((n_vertices - 1) / n_vertices)
+    return Mean(values, (n_vertices - 1) / (n_vertices * len(values)))
 
 
-def vae(reconstruction: Float[Tensor, ""], singleton: Float[Tensor, ""], *, warmup: float = 1.0) -> Terms:
+def vae(reconstruction: Mean, singleton: Mean, *, warmup: float = 1.0) -> Terms:
     """E log p - KL; `warmup` scales the KL divergence while training begins.
 
     Examples
     --------
-    >>> float(vae(torch.tensor(-3.0), torch.tensor(1.0)).total)
-    -4.0
+    >>> vae(Mean(torch.tensor([-3.0]), 1.0), Mean(torch.tensor([1.0]), 1.0)).total
+    tensor(-4.)
     """
-    nothing = torch.zeros_like(singleton)
-    return Terms(reconstruction, singleton, nothing, nothing, reconstruction - warmup * singleton)
+    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton))
 
 
-def cvae_ind(
-    reconstruction: Float[Tensor, ""], singleton: Float[Tensor, ""], edge: Float[Tensor, ""], *, warmup: float = 1.0
-) -> Terms:
+def cvae_ind(reconstruction: Mean, singleton: Mean, edge: Mean, *, warmup: float = 1.0) -> Terms:
     """E log p - KL - sum_e w_e T_e, with T at rho = 0.
 
     Examples
     --------
-    >>> float(cvae_ind(torch.tensor(-3.0), torch.tensor(1.0), torch.tensor(0.5)).total)
-    -4.5
+    >>> one = Mean(torch.tensor([1.0]), 1.0)
+    >>> cvae_ind(one, one, one).total
+    tensor(-1.)
     """
-    total = reconstruction - warmup * (singleton + edge)
-    return Terms(reconstruction, singleton, edge, torch.zeros_like(singleton), total)
+    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton), edge=(-warmup, edge))
 
 
 def cvae_corr(
-    reconstruction: Float[Tensor, ""],
-    singleton: Float[Tensor, ""],
-    edge: Float[Tensor, ""],
-    non_edge: Float[Tensor, ""],
+    reconstruction: Mean,
+    singleton: Mean,
+    edge: Mean,
+    non_edge: Mean,
     *,
     gamma: Gamma = 1.0,
     warmup: float = 1.0,
@@ -219,15 +295,19 @@ def cvae_corr(
 
     Examples
     --------
-    >>> one = torch.tensor(1.0)
-    >>> float(cvae_corr(-one, one, one, one, gamma=2.0).total)
-    -7.0
-    >>> float(cvae_corr(-one, one, one, one, gamma=(0.0, 2.0)).total)
-    -5.0
+    >>> one = Mean(torch.tensor([1.0]), 1.0)
+    >>> cvae_corr(one, one, one, one, gamma=2.0).total
+    tensor(-5.)
+    >>> cvae_corr(one, one, one, one, gamma=(0.0, 2.0)).total
+    tensor(-3.)
     """
     of_singletons, of_pairs = gamma_pair(gamma)
-    total = reconstruction - warmup * ((1.0 + of_singletons) * singleton + edge + of_pairs * non_edge)
-    return Terms(reconstruction, singleton, edge, non_edge, total)
+    return _combine(
+        reconstruction=(1.0, reconstruction),
+        singleton=(-warmup * (1.0 + of_singletons), singleton),
+        edge=(-warmup, edge),
+        non_edge=(-warmup * of_pairs, non_edge),
+    )
 
 
 def gamma_pair(gamma: Gamma) -> tuple[float, float]:

@@ -3,7 +3,15 @@ import math
 import pytest
 import torch
 
-from corrvae.nn.closed_forms import _KLFromStandard, _Quadratic, kl_from_standard, log_cosh, quadratic
+from corrvae.nn.closed_forms import (
+    _DrawWithKL,
+    _KLFromStandard,
+    _Quadratic,
+    draw_with_kl,
+    kl_from_standard,
+    log_cosh,
+    quadratic,
+)
 
 
 @pytest.mark.parametrize("a", [0.0, 1e-6, 1e-3, 0.1, 0.999, 1.0, 1.001, 3.0, 20.0, 500.0])
@@ -32,38 +40,52 @@ def test_kl_and_its_gradient():
     torch.testing.assert_close(kl_from_standard(joint), expected)
 
 
+def test_draws_and_their_gradients():
+    torch.manual_seed(0)
+    joint = torch.cat([torch.randn(5, 3), torch.rand(5, 3) + 0.1], 1).double().requires_grad_()
+    noise = torch.randn(2, 3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda j: _DrawWithKL.apply(j, noise), joint)
+    z, kl = draw_with_kl(joint, noise)
+    torch.testing.assert_close(z, joint[:2, :3] + joint[:2, 3:] * noise)
+    torch.testing.assert_close(kl, kl_from_standard(joint[:2]))
+    # either output alone
+    (gradient,) = torch.autograd.grad(draw_with_kl(joint, noise)[0].sum(), joint)
+    torch.testing.assert_close(gradient[:2, 3:], noise)
+    assert not gradient[2:].any()
+
+
 def pieces(dtype=torch.float64):
     torch.manual_seed(0)
     first, second = torch.tensor([0, 1, 4, 2]), torch.tensor([1, 0, 4, 3])
-    return torch.randn(5, 6, dtype=dtype), first, second, torch.randn(6, dtype=dtype), torch.randn(6, dtype=dtype)
+    apart, together, constant = torch.randn(6, dtype=dtype), torch.randn(6, dtype=dtype), torch.tensor(0.3, dtype=dtype)
+    return torch.randn(5, 6, dtype=dtype), first, second, apart, together, constant
 
 
 def test_quadratic_and_its_gradient():
-    rows, first, second, apart, together = pieces()
+    rows, first, second, apart, together, constant = pieces()
     x, y = rows[first], rows[second]
-    expected = (apart * (x - y) ** 2 + together * (x + y) ** 2).sum(1)
-    torch.testing.assert_close(quadratic(rows, first, second, apart, together), expected)
+    expected = (apart * (x - y) ** 2 + together * (x + y) ** 2).sum(1) + constant
+    torch.testing.assert_close(quadratic(rows, first, second, apart, together, constant), expected)
     rows.requires_grad_()
-    assert torch.autograd.gradcheck(lambda r: _Quadratic.apply(r, first, second, apart, together), rows)
+    assert torch.autograd.gradcheck(lambda r: _Quadratic.apply(r, first, second, apart, together, constant), rows)
 
 
 def test_quadratic_with_learned_factors_differentiates_them():
-    rows, first, second, apart, together = (
-        part.requires_grad_() if part.is_floating_point() else part for part in pieces()
-    )
-    assert torch.autograd.gradcheck(lambda r, a, t: quadratic(r, first, second, a, t), (rows, apart, together))
-    fixed = quadratic(rows, first, second, apart.detach(), together.detach())
-    torch.testing.assert_close(quadratic(rows, first, second, apart, together), fixed)
+    rows, first, second, *factors = pieces()
+    learned = [factor.clone().requires_grad_() for factor in factors]
+    assert torch.autograd.gradcheck(lambda *f: quadratic(rows, first, second, *f), learned)
+    fixed = quadratic(rows, first, second, *factors)
+    torch.testing.assert_close(quadratic(rows, first, second, *learned).detach(), fixed)
 
 
 def test_quadratic_is_symmetric_to_the_bit():
-    rows, first, second, apart, together = pieces(torch.float32)
-    assert quadratic(rows, first, second, apart, together).equal(quadratic(rows, second, first, apart, together))
+    rows, first, second, *factors = pieces(torch.float32)
+    assert quadratic(rows, first, second, *factors).equal(quadratic(rows, second, first, *factors))
 
 
 def test_what_is_not_finite_is_not_hidden():
-    rows, first, second, apart, together = pieces()
+    rows, first, second, *factors = pieces()
     rows[4, 0] = float("nan")
-    assert quadratic(rows, first, second, apart, together).isnan().tolist() == [False, False, True, False]
+    assert quadratic(rows, first, second, *factors).isnan().tolist() == [False, False, True, False]
     assert kl_from_standard(torch.tensor([[float("inf"), 1.0]])).isinf().all()
     assert kl_from_standard(torch.tensor([[0.0, float("nan")]])).isnan().all()

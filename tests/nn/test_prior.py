@@ -11,19 +11,19 @@ def test_constants_are_those_of_the_quadratic_form(tau):
     x, y = 0.7, -1.3
     vector = torch.tensor([x, y], dtype=torch.float64)
     quadratic = prior.apart[0] * (x - y) ** 2 + prior.together[0] * (x + y) ** 2
-    assert float(quadratic) == pytest.approx(float(vector @ inverse @ vector), rel=1e-9, abs=1e-12)
+    assert float(quadratic) == pytest.approx(float(vector @ inverse @ vector) / 2, rel=1e-9, abs=1e-12)
     spread = prior.apart_independent[1] * (x - y) ** 2 + prior.together_independent[1] * (x + y) ** 2
-    assert float(spread) == pytest.approx(float(inverse.diagonal() @ vector**2), rel=1e-9, abs=1e-12)
+    assert float(spread) == pytest.approx(float(inverse.diagonal() @ vector**2) / 2, rel=1e-9, abs=1e-12)
     log_determinant = torch.logdet(torch.tensor([[1.0, tau], [tau, 1.0]], dtype=torch.float64))
-    assert float(prior.log_determinant) == pytest.approx(float(log_determinant), rel=1e-6, abs=1e-12)
+    assert float(prior.half_log_determinant) == pytest.approx(float(log_determinant) / 2, rel=1e-6, abs=1e-12)
 
 
 def test_constants_keep_their_digits_in_float32():
     prior = PairPrior.of(0.9999, 4)
     assert prior.apart.dtype == torch.float32
-    assert float(prior.apart[0]) == pytest.approx(0.9999 / 2e-4, rel=1e-7)
+    assert float(prior.apart[0]) == pytest.approx(0.9999 / 4e-4, rel=1e-7)
     assert float(prior.complement[0]) == pytest.approx(1e-4, rel=1e-6)
-    assert float(prior.log_determinant) == pytest.approx(4 * -8.517243191, rel=1e-7)
+    assert float(prior.half_log_determinant) == pytest.approx(2 * -8.517243191, rel=1e-7)
 
 
 def test_a_tensor_gives_the_same_constants_and_may_differ_by_dimension():

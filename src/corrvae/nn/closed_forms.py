@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from corrvae.nn.kernels import sums
+
 
 def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Log cosh a, with small relative error near 0 and no overflow far from it; its derivative is tanh a.
@@ -50,8 +52,6 @@ def kl_from_standard(joint: Float[Tensor, "rows both"]) -> Float[Tensor, " rows"
 class _KLFromStandard(torch.autograd.Function):
     @staticmethod
     def forward(ctx, joint: Tensor) -> Tensor:
-        from corrvae.nn.kernels import sums
-
         ctx.save_for_backward(joint)
         values = joint.new_empty(len(joint))
         sums.singleton_kl(joint.numpy(), values.numpy())
@@ -59,12 +59,43 @@ class _KLFromStandard(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
-        from corrvae.nn.kernels import sums
-
         (gradient,), (joint,) = gradients, ctx.saved_tensors
         into = torch.empty_like(joint)
         sums.singleton_kl_gradient(joint.numpy(), gradient.contiguous().numpy(), into.numpy())
         return into
+
+
+def draw_with_kl(
+    joint: Float[Tensor, "rows both"], noise: Float[Tensor, "drawn dim"]
+) -> tuple[Float[Tensor, "drawn dim"], Float[Tensor, " drawn"]]:
+    """Give mean + stddev noise and the KL divergence from N(0, I), for the first rows [mean, stddev].
+
+    Examples
+    --------
+    >>> draw_with_kl(torch.ones(5, 6), torch.ones(1, 3))
+    (tensor([[2., 2., 2.]]), tensor([1.5000]))
+    """
+    if joint.device.type == "cpu":
+        return _DrawWithKL.apply(joint, noise)  # pyright: ignore[reportReturnType]
+    head, half = joint[: len(noise)], noise.shape[1]
+    return torch.addcmul(head[:, :half], head[:, half:], noise), kl_from_standard(head)
+
+
+class _DrawWithKL(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, joint: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(joint, noise)
+        z, kl = torch.empty_like(noise), joint.new_empty(len(noise))
+        sums.draw_with_kl(joint.numpy(), noise.numpy(), z.numpy(), kl.numpy())
+        return z, kl
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
+        joint, noise = ctx.saved_tensors
+        of_z, of_kl = (gradient.contiguous().numpy() for gradient in gradients)
+        into = torch.empty_like(joint)
+        sums.draw_with_kl_gradient(joint.numpy(), noise.numpy(), of_z, of_kl, into.numpy())
+        return into, None
 
 
 def quadratic(
@@ -73,37 +104,38 @@ def quadratic(
     second: Int[Tensor, " pairs"],
     apart: Float[Tensor, " columns"],
     together: Float[Tensor, " columns"],
+    constant: Float[Tensor, ""],
 ) -> Float[Tensor, " pairs"]:
-    """Sum over columns of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, for pairs of rows; symmetric to the bit.
+    """Sum over columns of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, for pairs of rows.
+
+    It is symmetric to the bit.
 
     Examples
     --------
-    >>> rows = torch.tensor([[1.0], [3.0]])
-    >>> quadratic(rows, torch.tensor([0]), torch.tensor([1]), torch.tensor([1.0]), torch.tensor([10.0]))
-    tensor([164.])
+    >>> rows, factors = torch.tensor([[1.0], [3.0]]), (torch.tensor([1.0]), torch.tensor([10.0]), torch.tensor(0.5))
+    >>> quadratic(rows, torch.tensor([0]), torch.tensor([1]), *factors)
+    tensor([164.5000])
     """
-    learned = torch.is_grad_enabled() and (apart.requires_grad or together.requires_grad)
+    learned = torch.is_grad_enabled() and (apart.requires_grad or together.requires_grad or constant.requires_grad)
     if rows.device.type == "cpu" and not learned:
-        return _Quadratic.apply(rows, first, second, apart, together)  # pyright: ignore[reportReturnType]
+        return _Quadratic.apply(rows, first, second, apart, together, constant)  # pyright: ignore[reportReturnType]
     x, y = rows.index_select(0, first), rows.index_select(0, second)
-    return torch.mv((x - y).square(), apart) + torch.mv((x + y).square(), together)
+    return torch.mv((x - y).square(), apart) + torch.mv((x + y).square(), together) + constant
 
 
 class _Quadratic(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows: Tensor, first: Tensor, second: Tensor, apart: Tensor, together: Tensor) -> Tensor:
-        from corrvae.nn.kernels import sums
-
+    def forward(
+        ctx, rows: Tensor, first: Tensor, second: Tensor, apart: Tensor, together: Tensor, constant: Tensor
+    ) -> Tensor:
         ctx.save_for_backward(rows, first, second, apart, together)
-        values = rows.new_empty(len(first))
+        values = constant.repeat(len(first))
         sums.quadratic(*(part.numpy() for part in (rows, first, second, apart, together, values)))
         return values
 
     @staticmethod
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
-        from corrvae.nn.kernels import sums
-
-        (gradient,), saved = gradients, ctx.saved_tensors
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
+        saved = ctx.saved_tensors
         into = torch.zeros_like(saved[0])
-        sums.quadratic_gradient(*(part.detach().numpy() for part in (*saved, gradient.contiguous(), into)))
-        return into, None, None, None, None
+        sums.quadratic_gradient(*(part.detach().numpy() for part in (*saved, gradients[0].contiguous(), into)))
+        return into, None, None, None, None, None

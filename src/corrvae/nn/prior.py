@@ -27,15 +27,15 @@ class PairPrior:
     Attributes
     ----------
     apart, together
-        Factors of the squared difference and sum of [mean, stddev].
+        Factors of the squared difference and sum of [mean, stddev], halved as all that follow.
     apart_independent, together_independent
         The same for rho = 0.
     product
         Factor of s_i s_j (|tau| - rho sign tau), for each dimension.
     minus_twice_sign, complement
         -2 sign tau and 1 - |tau|.
-    log_determinant
-        log(1 - tau^2), summed over dimensions.
+    half_log_determinant
+        log(1 - tau^2) / 2, summed over dimensions.
     """
 
     apart: Float[Tensor, " both"]
@@ -45,7 +45,7 @@ class PairPrior:
     product: Float[Tensor, " dim"]
     minus_twice_sign: Float[Tensor, " dim"]
     complement: Float[Tensor, " dim"]
-    log_determinant: Float[Tensor, ""]
+    half_log_determinant: Float[Tensor, ""]
 
     @classmethod
     def of(
@@ -80,8 +80,8 @@ def _form(tau: Tensor, n_components: int, dtype: torch.dtype, device: torch.devi
     tau = tau.to("cpu", torch.float64).expand(n_components)
     sign = torch.where(tau.detach() < 0, -1.0, 1.0).double()
     determinant = (1.0 - tau) * (1.0 + tau)
-    near, far = tau / (2.0 * (1.0 - tau)), -tau / (2.0 * (1.0 + tau))
-    spread = tau * tau / determinant
+    near, far = tau / (4.0 * (1.0 - tau)), -tau / (4.0 * (1.0 + tau))
+    spread = tau * tau / (2.0 * determinant)
     constants = (
         torch.cat([near, spread]),
         torch.cat([far, torch.zeros_like(spread)]),
@@ -90,7 +90,7 @@ def _form(tau: Tensor, n_components: int, dtype: torch.dtype, device: torch.devi
         sign * tau / determinant,
         -2.0 * sign,
         1.0 - sign * tau,
-        (torch.log1p(-tau) + torch.log1p(tau)).sum(),
+        0.5 * (torch.log1p(-tau) + torch.log1p(tau)).sum(),
     )
     return PairPrior(*(constant.to(device, dtype) for constant in constants))
 

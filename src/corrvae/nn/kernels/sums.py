@@ -14,14 +14,14 @@ _FREEDOM = {"reassoc", "contract", "nsz"}
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
 def quadratic(rows, first, second, apart, together, values):
-    """Sum ``apart (x_i - x_j)^2 + together (x_i + x_j)^2`` over the columns, for each pair of rows."""
+    """Add sum_k of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2`` to `values`, for pairs of rows."""
     for pair in range(len(first)):
         x, y = rows[first[pair]], rows[second[pair]]
         total = rows.dtype.type(0)
         for k in range(rows.shape[1]):
             difference, both = x[k] - y[k], x[k] + y[k]
             total += apart[k] * difference * difference + together[k] * both * both
-        values[pair] = total
+        values[pair] += total
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
@@ -60,6 +60,28 @@ def singleton_kl_gradient(joint, gradient, into):
             into[row, k] = scale * joint[row, k]
         for k in range(half, joint.shape[1]):
             into[row, k] = scale * (joint[row, k] - 1 / joint[row, k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def draw_with_kl(joint, noise, z, kl):
+    """Write mean + stddev noise to `z` and the KL divergence to `kl`, for as many rows as there is noise for."""
+    half = noise.shape[1]
+    singleton_kl(joint[: len(noise)], kl)
+    for row in range(len(noise)):
+        for k in range(half):
+            z[row, k] = joint[row, k] + joint[row, half + k] * noise[row, k]
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def draw_with_kl_gradient(joint, noise, of_z, of_kl, into):
+    """Write the gradient of `draw_with_kl` to `into`."""
+    half, n_drawn = noise.shape[1], len(noise)
+    singleton_kl_gradient(joint[:n_drawn], of_kl, into[:n_drawn])
+    for row in range(n_drawn):
+        for k in range(half):
+            into[row, k] += of_z[row, k]
+            into[row, half + k] += of_z[row, k] * noise[row, k]
+    into[n_drawn:] = 0
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
