@@ -232,11 +232,9 @@ class CorrelatedModel(nn.Module):
         return objectives.mean_over_edges(values, weights, n_vertices=n_vertices, n_edges=n_edges)
 
     def _pre_activations(self, network: PairNetwork, rows: Rows, batch: Batch, edges: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the pair network once over edges and non-edges together."""
+        """Give the pair network's output for the edges and for the pairs of the non-edge term."""
+        prepared = network.prepare(rows)
+        of_edges = network.pre_activation(prepared, *edges.T.contiguous())
         if batch.pairs is None:
-            first, second = torch.triu_indices(batch.n_drawn, batch.n_drawn, 1, device=edges.device)
-        else:
-            first, second = batch.pairs.unbind(1)
-        ends = torch.cat([edges[:, 0], first]), torch.cat([edges[:, 1], second])
-        together = network.pre_activation(network.prepare(rows), *ends)
-        return together[: len(edges)], together[len(edges) :]
+            return of_edges, network.within(prepared[: batch.n_drawn])
+        return of_edges, network.pre_activation(prepared, *batch.pairs.T.contiguous())

@@ -14,9 +14,9 @@ def setup(hidden=(5,)):
 @pytest.mark.parametrize("hidden", [(), (5,)])
 def test_it_is_the_symmetrised_inner_product_of_two_vectors(hidden):
     network, prepared = setup(hidden)
-    p, q = prepared.view(7, 3, 2, 2).unbind(2)
+    p, q = prepared.view(7, 2, 2, 3).unbind(1)
     u, v = p + q, p - q
-    expected = torch.einsum("ikr,jkr->ijk", u, v)
+    expected = torch.einsum("irk,jrk->ijk", u, v)
     expected = (expected + expected.transpose(0, 1)) / 2 + network.constant
     i, j = (index.reshape(-1) for index in torch.meshgrid(torch.arange(7), torch.arange(7), indexing="ij"))
     found = network.pre_activation(prepared, i, j).view(7, 7, 3)
@@ -29,6 +29,12 @@ def test_block_agrees_with_pairs():
     torch.testing.assert_close(
         network.block(prepared[:3], prepared[2:]), PairNetwork.block(network, prepared[:3], prepared[2:])
     )
+
+
+def test_pairs_within_a_set_come_in_the_order_of_triu_indices():
+    network, prepared = setup()
+    torch.testing.assert_close(network.within(prepared), PairNetwork.within(network, prepared))
+    assert network.within(prepared[:1]).shape == (0, 3)
 
 
 def test_parameters_are_checked():

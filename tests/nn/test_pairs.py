@@ -24,3 +24,9 @@ def test_a_block_holds_every_row_against_every_row():
     network = Product()
     block = network.block(network.prepare(DenseRows(x)), network.prepare(DenseRows(y)))
     torch.testing.assert_close(block, x[:, None] * y[None])
+
+
+def test_pairs_within_a_set():
+    x = torch.randn(4, 2)
+    expected = torch.stack([x[i] * x[j] for i in range(4) for j in range(i + 1, 4)])
+    torch.testing.assert_close(Product().within(x), expected)

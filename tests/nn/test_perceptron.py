@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from corrvae.nn import DenseRows, PairPerceptron, perceptron
+from corrvae.nn import DenseRows, PairPerceptron
+from corrvae.nn.perceptron import symmetric_hidden
 
 
 def concatenated(network: PairPerceptron, x_i: torch.Tensor, x_j: torch.Tensor) -> torch.Tensor:
@@ -18,8 +19,7 @@ def concatenated(network: PairPerceptron, x_i: torch.Tensor, x_j: torch.Tensor) 
 
 @pytest.mark.parametrize("hidden", [(11,), (11, 5), (11, 5, 4)])
 @pytest.mark.parametrize("n_pairs", [0, 1, 37])
-def test_value_and_gradients_equal_the_concatenated_form(hidden, n_pairs, monkeypatch):
-    monkeypatch.setattr(perceptron, "_BLOCK", 8)
+def test_value_and_gradients_equal_the_concatenated_form(hidden, n_pairs):
     torch.manual_seed(1)
     network, x = PairPerceptron(6, 3, hidden=hidden).double(), torch.randn(9, 6, dtype=torch.float64)
     first, second = torch.randint(0, 9, (2, n_pairs))
@@ -49,3 +49,8 @@ def test_defaults_are_the_papers_and_at_least_one_hidden_layer_is_needed():
         PairPerceptron(6, 3, hidden=())
     with pytest.raises(ValueError, match="5 columns"):
         PairPerceptron(6, 3).prepare(DenseRows(torch.zeros(1, 5)))
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    table = torch.tensor([[1.0, float("nan")], [2.0, 1.0], [-5.0, 1.0], [3.0, 1.0]])
+    assert symmetric_hidden(table, torch.tensor([0]), torch.tensor([1])).isnan().tolist() == [[False, True]]

@@ -50,7 +50,7 @@ class PairBilinear(PairNetwork):
         self.constant = nn.Parameter(torch.zeros(n_components))
 
     def prepare(self, rows: Rows) -> Float[Tensor, "vertices width"]:
-        """Give each vertex's vectors [p, q] of every latent dimension, one dimension after another."""
+        """Give each vertex's vectors [p, q], each entry for all latent dimensions side by side."""
         return self.rest(self.first(rows))
 
     def pre_activation(
@@ -60,19 +60,22 @@ class PairBilinear(PairNetwork):
         second: Int[Tensor, " pairs"],
     ) -> Float[Tensor, "pairs dim"]:
         """Give a for the pairs (first, second) of positions in `prepared`."""
-        products = (prepared.index_select(0, first) * prepared.index_select(0, second)).view(
-            len(first), self.n_components, 2, self.rank
-        )
-        positive, negative = products.sum(-1).unbind(-1)
-        return positive - negative + self.constant
+        shape = len(first), 2 * self.rank, self.n_components
+        products = (prepared.index_select(0, first) * prepared.index_select(0, second)).view(shape)
+        return products[:, : self.rank].sum(1) - products[:, self.rank :].sum(1) + self.constant
 
     def block(
         self, prepared_i: Float[Tensor, "rows width"], prepared_j: Float[Tensor, "columns width"]
     ) -> Float[Tensor, "rows columns dim"]:
         """Give a for every row against every row: one small matrix product for each latent dimension."""
-        signs = torch.ones(2, self.rank, dtype=prepared_i.dtype, device=prepared_i.device)
-        signs[1] = -1.0
-        shape = (self.n_components, 2 * self.rank)
-        left = (prepared_i.view(-1, *shape) * signs.view(-1)).transpose(0, 1)
-        right = prepared_j.view(-1, *shape).permute(1, 2, 0)
-        return torch.matmul(left, right).permute(1, 2, 0) + self.constant
+        shape = -1, 2 * self.rank, self.n_components
+        left, right = prepared_i.view(shape).permute(2, 0, 1), prepared_j.view(shape).permute(2, 1, 0)
+        signs = torch.ones(2 * self.rank, dtype=prepared_i.dtype, device=prepared_i.device)
+        signs[self.rank :] = -1.0
+        return torch.matmul(left * signs, right).permute(1, 2, 0) + self.constant
+
+    def within(self, prepared: Float[Tensor, "vertices width"]) -> Float[Tensor, "pairs dim"]:
+        """Give a for all pairs i < j: the whole block costs less than picking pairs of vectors."""
+        block = self.block(prepared, prepared).reshape(-1, self.n_components)
+        first, second = torch.triu_indices(len(prepared), len(prepared), 1, device=prepared.device)
+        return block.index_select(0, first * len(prepared) + second)

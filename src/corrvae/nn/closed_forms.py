@@ -23,16 +23,16 @@ def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 class _LogCosh(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a: Tensor) -> Tensor:
-        ctx.save_for_backward(a)
-        size = a.abs()
+        # cosh^-2 = 1 - tanh^2 is accurate while tanh is not close to 1, and the derivative needs tanh anyway.
+        tanh, size = a.tanh(), a.abs()
+        ctx.save_for_backward(tanh)
         far = torch.exp(-2.0 * size).log1p_().add_(size).sub_(log(2.0))
-        near = size.clamp(max=1.0).sinh_().square_().log1p_().mul_(0.5)
+        near = tanh.square().neg_().log1p_().mul_(-0.5)
         return torch.where(size < 1.0, near, far)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
-        (gradient,), (a,) = gradients, ctx.saved_tensors
-        return gradient * a.tanh()
+        return gradients[0] * ctx.saved_tensors[0]
 
 
 def kl_from_standard(joint: Float[Tensor, "rows both"]) -> Float[Tensor, " rows"]:

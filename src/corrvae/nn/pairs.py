@@ -47,3 +47,8 @@ class PairNetwork(nn.Module, ABC):
         second = torch.arange(n_rows, n_rows + n_columns, device=device).repeat(n_rows)
         pairs = self.pre_activation(torch.cat([prepared_i, prepared_j]), first, second)
         return pairs.view(n_rows, n_columns, self.n_components)
+
+    def within(self, prepared: Float[Tensor, "vertices width"]) -> Float[Tensor, "pairs dim"]:
+        """Give a for all pairs i < j of a set of vertices, in the order of `torch.triu_indices`."""
+        first, second = torch.triu_indices(len(prepared), len(prepared), 1, device=prepared.device)
+        return self.pre_activation(prepared, first, second)

@@ -8,12 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from corrvae.nn.kernels import sums
 from corrvae.nn.layers import check_columns, check_widths, perceptron, uniform_parameter
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.rows import Rows
-
-# Pairs handled at a time, so that their hidden vectors stay in a core's cache between one operation and the next.
-_BLOCK = 512
 
 
 @final
@@ -67,44 +65,46 @@ class PairPerceptron(PairNetwork):
         # As a table of 2n rows, row 2i holds A x_i and row 2i + 1 holds B x_i + b.
         table = prepared.reshape(2 * len(prepared), -1)
         if len(self.middle) == 0:
-            both = _SymmetricHidden.apply(table, first, second)
+            both = symmetric_hidden(table, first, second)
         else:
             there = self.middle(table[2 * first] + table[2 * second + 1]).relu()
             back = self.middle(table[2 * second] + table[2 * first + 1]).relu()
             both = there + back
-        return linear(both, 0.5 * self.last.weight, self.last.bias)  # pyright: ignore[reportArgumentType]
+        return linear(both, 0.5 * self.last.weight, self.last.bias)
+
+
+def symmetric_hidden(
+    table: Float[Tensor, "halves width"], first: Int[Tensor, " pairs"], second: Int[Tensor, " pairs"]
+) -> Float[Tensor, "pairs width"]:
+    """relu(A_i + B_j) + relu(A_j + B_i) for each pair, where rows 2i and 2i + 1 of the table hold A_i and B_i.
+
+    Examples
+    --------
+    >>> table = torch.tensor([[1.0], [2.0], [-5.0], [3.0]])
+    >>> symmetric_hidden(table, torch.tensor([0]), torch.tensor([1]))
+    tensor([[4.]])
+    """
+    if table.device.type == "cpu":
+        pairs = first.contiguous(), second.contiguous()
+        return _SymmetricHidden.apply(table, *pairs)  # pyright: ignore[reportReturnType]
+    there = table.index_select(0, 2 * first) + table.index_select(0, 2 * second + 1)
+    back = table.index_select(0, 2 * second) + table.index_select(0, 2 * first + 1)
+    return there.relu() + back.relu()
 
 
 class _SymmetricHidden(torch.autograd.Function):
-    """relu(A_i + B_j) + relu(A_j + B_i) for each pair, in blocks.
-
-    The sums before the ReLU are formed again on the way back rather than kept: gathering them costs less than the
-    memory.
-    """
+    """The sums before the ReLU are formed again on the way back: that costs less than keeping them."""
 
     @staticmethod
     def forward(ctx, table: Tensor, first: Tensor, second: Tensor) -> Tensor:
         ctx.save_for_backward(table, first, second)
         hidden = table.new_empty(len(first), table.shape[1])
-        for begin in range(0, len(first), _BLOCK):
-            i, j = first[begin : begin + _BLOCK], second[begin : begin + _BLOCK]
-            there, back = _sums(table, i, j).relu_(), _sums(table, j, i).relu_()
-            torch.add(there, back, out=hidden[begin : begin + _BLOCK])
+        sums.symmetric_hidden(*(part.numpy() for part in (table, first, second, hidden)))
         return hidden
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (gradient,) = gradients
         table, first, second = ctx.saved_tensors
-        into = torch.zeros_like(table)
-        for begin in range(0, len(first), _BLOCK):
-            i, j = first[begin : begin + _BLOCK], second[begin : begin + _BLOCK]
-            block = gradient[begin : begin + _BLOCK]
-            for a, b in ((i, j), (j, i)):
-                passed = torch.ops.aten.threshold_backward(block, _sums(table, a, b), 0.0)
-                into.index_add_(0, 2 * a, passed).index_add_(0, 2 * b + 1, passed)
+        into, gradient = torch.zeros_like(table), gradients[0].contiguous()
+        sums.symmetric_hidden_gradient(*(part.numpy() for part in (table.detach(), first, second, gradient, into)))
         return into, None, None
-
-
-def _sums(table: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    return table.index_select(0, 2 * first).add_(table.index_select(0, 2 * second + 1))

@@ -106,3 +106,30 @@ def counts_gradient(probabilities, columns, offsets, counts, gradient):
             probabilities[row, k] *= scale
         for entry in range(offsets[row], offsets[row + 1]):
             probabilities[row, columns[entry]] += counts[entry] * gradient[row]
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def symmetric_hidden(table, first, second, hidden):
+    """Write relu(A_i + B_j) + relu(A_j + B_i) for each pair; rows 2i and 2i + 1 of the table hold A_i and B_i."""
+    zero = table.dtype.type(0)
+    for pair in range(len(first)):
+        a_i, b_i = table[2 * first[pair]], table[2 * first[pair] + 1]
+        a_j, b_j = table[2 * second[pair]], table[2 * second[pair] + 1]
+        for k in range(table.shape[1]):
+            there, back = a_i[k] + b_j[k], a_j[k] + b_i[k]
+            # a sum that is not a number is passed on, as torch's ReLU does
+            hidden[pair, k] = (zero if there <= zero else there) + (zero if back <= zero else back)
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def symmetric_hidden_gradient(table, first, second, gradient, into):
+    """Add the gradient of `symmetric_hidden` with respect to its table to `into`."""
+    zero = table.dtype.type(0)
+    for pair in range(len(first)):
+        for i, j in ((first[pair], second[pair]), (second[pair], first[pair])):
+            a, b = table[2 * i], table[2 * j + 1]
+            into_a, into_b = into[2 * i], into[2 * j + 1]
+            for k in range(table.shape[1]):
+                passed = zero if a[k] + b[k] <= zero else gradient[pair, k]
+                into_a[k] += passed
+                into_b[k] += passed
