@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from corrvae.nn.kernels import sums
 from corrvae.nn.layers import RowsLinear, check_widths, perceptron
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.rows import Rows
@@ -60,22 +61,53 @@ class PairBilinear(PairNetwork):
         second: Int[Tensor, " pairs"],
     ) -> Float[Tensor, "pairs dim"]:
         """Give a for the pairs (first, second) of positions in `prepared`."""
-        shape = len(first), 2 * self.rank, self.n_components
-        products = (prepared.index_select(0, first) * prepared.index_select(0, second)).view(shape)
-        return products[:, : self.rank].sum(1) - products[:, self.rank :].sum(1) + self.constant
+        return signed_products(prepared, first, second, self.rank) + self.constant
 
     def block(
         self, prepared_i: Float[Tensor, "rows width"], prepared_j: Float[Tensor, "columns width"]
     ) -> Float[Tensor, "rows columns dim"]:
         """Give a for every row against every row: one small matrix product for each latent dimension."""
         shape = -1, 2 * self.rank, self.n_components
-        left, right = prepared_i.view(shape).permute(2, 0, 1), prepared_j.view(shape).permute(2, 1, 0)
+        # Contiguous for each dimension, or the product would fall back to one small call after another.
+        left, right = (part.reshape(shape).permute(2, 0, 1).contiguous() for part in (prepared_i, prepared_j))
         signs = torch.ones(2 * self.rank, dtype=prepared_i.dtype, device=prepared_i.device)
         signs[self.rank :] = -1.0
-        return torch.matmul(left * signs, right).permute(1, 2, 0) + self.constant
+        return torch.bmm(left * signs, right.transpose(1, 2)).permute(1, 2, 0) + self.constant
 
-    def within(self, prepared: Float[Tensor, "vertices width"]) -> Float[Tensor, "pairs dim"]:
-        """Give a for all pairs i < j: the whole block costs less than picking pairs of vectors."""
-        block = self.block(prepared, prepared).reshape(-1, self.n_components)
-        first, second = torch.triu_indices(len(prepared), len(prepared), 1, device=prepared.device)
-        return block.index_select(0, first * len(prepared) + second)
+
+def signed_products(
+    rows: Float[Tensor, "vertices width"], first: Int[Tensor, " pairs"], second: Int[Tensor, " pairs"], rank: int
+) -> Float[Tensor, "pairs dim"]:
+    """p_i . p_j - q_i . q_j in each dimension, for rows that hold `rank` entries of p and then of q.
+
+    Each entry lies there for all dimensions side by side.
+
+    Examples
+    --------
+    >>> signed_products(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0]), torch.tensor([1]), 1)
+    tensor([[-5.]])
+    """
+    if rows.device.type == "cpu":
+        pairs = first.contiguous(), second.contiguous()
+        return _SignedProducts.apply(rows, *pairs, rank)  # pyright: ignore[reportReturnType]
+    products = (rows.index_select(0, first) * rows.index_select(0, second)).view(len(first), 2 * rank, -1)
+    return products[:, :rank].sum(1) - products[:, rank:].sum(1)
+
+
+class _SignedProducts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows: Tensor, first: Tensor, second: Tensor, rank: int) -> Tensor:
+        rows = rows.contiguous()
+        ctx.save_for_backward(rows, first, second)
+        ctx.rank = rank
+        values = rows.new_zeros(len(first), rows.shape[1] // (2 * rank))
+        sums.signed_products(rows.numpy(), first.numpy(), second.numpy(), rank, values.numpy())
+        return values
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        rows, first, second = ctx.saved_tensors
+        into, gradient = torch.zeros_like(rows), gradients[0].contiguous()
+        pairs = first.numpy(), second.numpy()
+        sums.signed_products_gradient(rows.numpy(), *pairs, ctx.rank, gradient.numpy(), into.numpy())
+        return into, None, None, None

@@ -133,3 +133,31 @@ def symmetric_hidden_gradient(table, first, second, gradient, into):
                 passed = zero if a[k] + b[k] <= zero else gradient[pair, k]
                 into_a[k] += passed
                 into_b[k] += passed
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def signed_products(rows, first, second, rank, values):
+    """Add p_i . p_j - q_i . q_j to `values`, for rows that hold `rank` entries of p and then of q."""
+    dim = values.shape[1]
+    for pair in range(len(first)):
+        x, y = rows[first[pair]], rows[second[pair]]
+        for entry in range(2 * rank):
+            sign = rows.dtype.type(1 if entry < rank else -1)
+            begin = entry * dim
+            for k in range(dim):
+                values[pair, k] += sign * (x[begin + k] * y[begin + k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def signed_products_gradient(rows, first, second, rank, gradient, into):
+    """Add the gradient of `signed_products` with respect to its rows to `into`."""
+    dim = gradient.shape[1]
+    for pair in range(len(first)):
+        i, j = first[pair], second[pair]
+        for entry in range(2 * rank):
+            sign = rows.dtype.type(1 if entry < rank else -1)
+            begin = entry * dim
+            for k in range(dim):
+                scaled = sign * gradient[pair, k]
+                into[i, begin + k] += scaled * rows[j, begin + k]
+                into[j, begin + k] += scaled * rows[i, begin + k]
