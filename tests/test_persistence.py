@@ -197,7 +197,7 @@ def test_a_document_cannot_lead_out_of_the_folder(folder):
 )
 def test_a_strange_document_is_refused(folder, change):
     rewrite(folder, change)
-    with pytest.raises(FolderError, match="config.json"):
+    with pytest.raises(FolderError, match=r"config\.json"):
         read_folder(folder, kind="k")
 
 

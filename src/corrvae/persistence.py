@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from corrvae.errors import FolderError
@@ -90,6 +89,7 @@ def write_folder(
 
     Examples
     --------
+    >>> import torch
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as parent:
     ...     write_folder(f"{parent}/run", kind="note", document={"n": 3}, tensors={"w": torch.ones(2)})
