@@ -1,4 +1,4 @@
-"""From which density on is a matrix product faster than gathering over the non-zeros?
+"""Asks from which density on a matrix product is faster than gathering over the non-zeros.
 
 Forward and backward through the first layer for one step's rows, at the widths of encoder and pair perceptron.
 """
@@ -45,9 +45,8 @@ def main() -> None:
         for density in (0.01, 0.025, 0.1, 0.2, 0.3, 0.5):
             for width in (300, 2_000):
                 gathered, dense = measure(n_columns, density, width)
-                print(
-                    f"{n_columns:>8} {density:>8.1%} {width:>6} {gathered:>10.2f} {dense:>11.2f} {dense / gathered:>6.1f}"
-                )
+                sizes, ratio = f"{n_columns:>8} {density:>8.1%} {width:>6}", dense / gathered
+                print(f"{sizes} {gathered:>10.2f} {dense:>11.2f} {ratio:>6.1f}")
 
 
 if __name__ == "__main__":

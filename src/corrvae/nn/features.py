@@ -11,7 +11,7 @@ from corrvae.nn.kernels.picking import pick_rows
 from corrvae.nn.rows import DenseRows, Rows, SparsePattern, SparseRows
 
 # Forward and backward through the first layer at the paper's widths, two threads (benchmarks/first_layer.py): gathering
-# over the non-zeros is 6 to 14 times faster than the matrix product at 1 % density, twice as fast at 10 %, even at 30 %.
+# over the non-zeros is 6 to 14 times faster than the product at 1 % density, twice as fast at 10 %, even at 30 %.
 DENSITY_LIMIT = 0.25
 _SAMPLED_ROWS = 4096
 
