@@ -118,6 +118,6 @@ def _edge_sum(
         a = None
         if model.pair_network is not None:
             a = torch.from_numpy(posterior.pre_activation(piece)).to(joint)
-        values = objectives.edge_term(marginals, torch.from_numpy(piece).to(joint.device), prior, a)
+        values = objectives.edge_term(marginals, torch.tensor(piece, device=joint.device), prior, a)
         total += float(values.double().cpu().numpy() @ weights[begin : begin + _EDGES])
     return total

@@ -117,14 +117,8 @@ def plan_fit(data: FitData, validation_fraction: float, seeds: Seeds) -> FitPlan
         everyone = np.arange(n_rows)
         return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights)
     parts = hold_out(n_rows, edges, validation_fraction, seeds.hold_out)
-    kept, held = np.sort(parts.train), np.sort(parts.validation)
-    if not (len(kept) and len(held)):
-        raise ValueError(
-            f"validation_fraction={validation_fraction} of {n_rows} rows leaves {len(kept)} to train on and "
-            f"{len(held)} to validate with; both need at least one"
-        )
-    training = _part(data, kept, seeds, weights)
-    return FitPlan(training, _part(data, held, seeds, None), weights)
+    training = _part(data, parts.train, seeds, weights)
+    return FitPlan(training, _part(data, parts.validation, seeds, None), weights)
 
 
 def _part(

@@ -15,7 +15,7 @@ from corrvae.building import Architecture, build_model
 from corrvae.errors import FolderError
 from corrvae.generation import tau_of
 from corrvae.graphs import CorrelationGraph
-from corrvae.graphs.ids import id_array
+from corrvae.graphs.ids import VertexIds
 from corrvae.model import CorrelatedModel
 from corrvae.persistence import ARRAYS, DOCUMENT, TENSORS, Folder, read_folder, write_folder
 from corrvae.tables import Matrix
@@ -238,18 +238,24 @@ def _read_vertices(
     place: Path, folder: Folder, n_rows: int, n_components: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     file, table = place / f"{_VERTICES}.parquet", folder.tables[_VERTICES]
-    wanted = pa.list_(pa.float32(), n_components)
-    kinds = {name: table.schema.field(name).type for name in table.column_names}
-    if table.num_rows != n_rows or list(kinds) != ["id", "mean", "stddev"]:
+    if table.num_rows != n_rows or table.column_names != ["id", "mean", "stddev"]:
         raise FolderError(file, f"it should hold id, mean and stddev of {n_rows} rows")
-    if any(table[name].null_count for name in kinds) or {kinds["mean"], kinds["stddev"]} != {wanted}:
-        raise FolderError(file, f"mean and stddev should be {n_components} numbers in each row")
-    mean, stddev = (
-        table[name].combine_chunks().flatten().to_numpy().reshape(n_rows, n_components) for name in ("mean", "stddev")
-    )
+    mean, stddev = (_read_lists(file, table[name], n_components) for name in ("mean", "stddev"))
     if not (np.isfinite(mean).all() and np.isfinite(stddev).all() and (stddev > 0).all()):
         raise FolderError(file, "damaged: it holds means or standard deviations that cannot be")
-    return id_array(table["id"].to_pylist(), "ids"), mean, stddev
+    try:
+        ids = VertexIds.from_vertices(table["id"].to_pylist()).values
+    except (ValueError, TypeError) as error:
+        raise FolderError(file, f"damaged: its ids cannot be ({error})") from error
+    return ids, mean, stddev
+
+
+def _read_lists(file: Path, column: pa.ChunkedArray, length: int) -> np.ndarray:
+    kind = column.type
+    fits = pa.types.is_fixed_size_list(kind) and kind.list_size == length and kind.value_type == pa.float32()
+    if not fits or column.null_count:
+        raise FolderError(file, f"means and standard deviations should be {length} numbers in each row")
+    return column.combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(column), length)
 
 
 # Graph and features
