@@ -49,6 +49,7 @@ def evidence_bound(
     edges: Int[np.ndarray, "edges 2"] | None = None,
     weights: Float[np.ndarray, " edges"] | None = None,
     *,
+    sample_weights: Float[np.ndarray, " rows"] | None = None,
     n_draws: int = 4,
     seed: int = 0,
 ) -> Bound:
@@ -64,6 +65,8 @@ def evidence_bound(
         The features.
     edges, weights
         Edges of the correlation graph as pairs of rows, and their spanning weights.
+    sample_weights
+        How much each row counts in the reconstruction and singleton terms, with mean 1.
     n_draws
         Draws of z for each row.
     seed
@@ -85,8 +88,9 @@ def evidence_bound(
             device = next(model.parameters()).device
             marginals = Marginals(torch.from_numpy(np.hstack([posterior.mean, posterior.stddev])).to(device))
             n_rows = table.shape[0]
-            singleton = objectives.singleton_kl(marginals).double().sum().item() / n_rows
-            reconstruction = _log_prob_sum(model, table, posterior, n_draws, seed) / (n_draws * n_rows)
+            shares = np.full(n_rows, 1.0 / n_rows) if sample_weights is None else sample_weights / n_rows
+            singleton = float(objectives.singleton_kl(marginals).double().cpu().numpy() @ shares)
+            reconstruction = float(_log_prob(model, table, posterior, n_draws, seed) @ shares)
             if edges is None or weights is None:
                 return Bound(reconstruction, singleton)
             return Bound(reconstruction, singleton, _edge_sum(model, marginals, posterior, edges, weights) / n_rows)
@@ -94,17 +98,21 @@ def evidence_bound(
         model.train(training)
 
 
-def _log_prob_sum(model: CorrelatedModel, table: FeatureTable, posterior: Posterior, n_draws: int, seed: int) -> float:
+def _log_prob(
+    model: CorrelatedModel, table: FeatureTable, posterior: Posterior, n_draws: int, seed: int
+) -> Float[np.ndarray, " rows"]:
+    """Give each row's log-probability, averaged over draws of its latent point."""
     generator, device = np.random.default_rng(seed), next(model.parameters()).device
-    total = 0.0
-    for begin in range(0, table.shape[0], _ROWS):
-        chosen = np.arange(begin, min(begin + _ROWS, table.shape[0]))
+    sums = np.zeros(table.shape[0])
+    for begin in range(0, len(sums), _ROWS):
+        chosen = np.arange(begin, min(begin + _ROWS, len(sums)))
         target = table.rows(chosen).to(device)
         mean, stddev = posterior.mean[chosen], posterior.stddev[chosen]
         for _ in range(n_draws):
             z = mean + stddev * generator.standard_normal(mean.shape, dtype=np.float32)
-            total += model.likelihood.log_prob(model.decoder(torch.from_numpy(z).to(device)), target).double().sum()
-    return float(total)
+            log_prob = model.likelihood.log_prob(model.decoder(torch.from_numpy(z).to(device)), target)
+            sums[chosen] += log_prob.double().cpu().numpy()
+    return sums / n_draws
 
 
 def _edge_sum(

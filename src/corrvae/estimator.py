@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from corrvae.alignment import align
 from corrvae.bound import evidence_bound
 from corrvae.building import Architecture, build_model
-from corrvae.fitting import FitData, Seeds, mention_empty_rows, plan_fit, settings_of
+from corrvae.fitting import FitData, Seeds, check_domain, mention_empty_rows, plan_fit, settings_of
 from corrvae.generation import PriorSample, draw_features, draw_latent, expected_features, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.inference import PairEvaluator, infer_posterior
@@ -23,11 +23,11 @@ from corrvae.nn.features import FeatureTable
 from corrvae.objectives import Gamma
 from corrvae.parameters import CONSTRAINTS, check_together
 from corrvae.posterior import Posterior
-from corrvae.tables import Table, fingerprint, read_table, row_totals
+from corrvae.tables import Table, check_weights, fingerprint, read_table, row_totals
 from corrvae.training import Callback, train
 from corrvae.training.data import Redraw
 
-_COUNTS = ("multinomial", "poisson", "negative_binomial")
+_NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
 
 
 @final
@@ -232,12 +232,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table = read_table(self, X, reset=not goes_on, missing=self.missing == "mask")
         rows = align(table.n_rows, table.ids, graph)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, table.matrix, dtype=np.float64, ensure_non_negative=True
-            )
+            sample_weight = check_weights(sample_weight, table)
         seeds = Seeds.of(self.random_state)
         model = self._networks(seeds, goes_on)
-        model.likelihood.check(table.matrix)
+        check_domain(model.likelihood, table.matrix)
         if self.likelihood == "multinomial":
             mention_empty_rows(table.matrix)
         data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
@@ -331,7 +329,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         given = np.broadcast_to(np.asarray(self.total_ if totals is None else totals, dtype=np.float64), (n_rows,))
         return PriorSample(draw_features(self.model_, latent, generator, given), latent)
 
-    def score(self, X: Any, y: Any = None, *, graph: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Give the evidence lower bound per row, in nats, without the terms that gamma adds.
 
         The latent noise is the same for every model, so models that differ in gamma, tau or size can be compared.
@@ -344,15 +342,20 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             For scikit-learn.
         graph
             The graph between these rows; its edge terms are part of the bound.
+        sample_weight
+            How much each row counts.
         """
         check_is_fitted(self)
         table = self._read(X)
-        self.model_.likelihood.check(table.matrix)
+        check_domain(self.model_.likelihood, table.matrix)
         graph = align(table.n_rows, table.ids, graph).graph
-        if graph is None or graph.n_edges == 0:
-            return evidence_bound(self.model_, self._table(table)).total
-        weights = spanning_weights(graph, random_state=0).weights
-        return evidence_bound(self.model_, self._table(table), graph.edges, weights).total
+        edges, weights = None, None
+        if graph is not None and graph.n_edges:
+            edges, weights = graph.edges, spanning_weights(graph, random_state=0).weights
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, table)
+            sample_weight = sample_weight / sample_weight.mean()
+        return evidence_bound(self.model_, self._table(table), edges, weights, sample_weights=sample_weight).total
 
     def save(self, path: str | os.PathLike[str], *, store_features: bool = True) -> None:
         """Write the fitted model to a folder that `corrvae.load` reads.
@@ -374,7 +377,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
-        tags.input_tags.positive_only = self.likelihood in _COUNTS
+        tags.input_tags.positive_only = self.likelihood in _NEVER_NEGATIVE
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

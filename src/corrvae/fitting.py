@@ -9,9 +9,11 @@ from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy import sparse
 
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.nn.features import FeatureTable
+from corrvae.nn.likelihoods import Likelihood
 from corrvae.tables import Matrix, empty_rows
 from corrvae.training import TrainingData, TrainingSettings, hold_out, steps_for_epochs
 from corrvae.training.data import Redraw
@@ -116,6 +118,8 @@ def plan_fit(data: FitData, validation_fraction: float, seeds: Seeds) -> FitPlan
     if validation_fraction == 0.0:
         everyone = np.arange(n_rows)
         return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights)
+    if n_rows < 2:
+        raise ValueError(f"validation_fraction={validation_fraction} needs two rows at least, got n_samples={n_rows}")
     parts = hold_out(n_rows, edges, validation_fraction, seeds.hold_out)
     training = _part(data, parts.train, seeds, weights)
     return FitPlan(training, _part(data, parts.validation, seeds, None), weights)
@@ -222,6 +226,23 @@ def clip_batch(name: str, asked: int, available: int, what: str, default: int) -
             stacklevel=4,
         )
     return max(1, min(asked, available))
+
+
+def check_domain(likelihood: Likelihood, matrix: Matrix) -> None:
+    """Refuse the first entry that a likelihood cannot explain; negative ones in the words that scikit-learn expects.
+
+    Examples
+    --------
+    >>> from corrvae.nn.likelihoods import Poisson
+    >>> check_domain(Poisson(2), np.array([[3.0, 0.0]]))
+    """
+    try:
+        likelihood.check(matrix)
+    except ValueError as error:
+        entries = matrix.data if isinstance(matrix, sparse.csr_array) else matrix
+        if np.fmin.reduce(entries, axis=None) < 0 and not likelihood.admits(np.array([-1.0])).any():
+            raise ValueError(f"Negative values in data: {error}") from error
+        raise
 
 
 def mention_empty_rows(matrix: Matrix) -> None:

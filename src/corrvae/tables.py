@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from scipy import sparse
 
 from corrvae.graphs.ids import VertexIds, id_array
@@ -74,6 +74,19 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     if isinstance(matrix, sparse.csr_array):
         matrix = matrix.astype(np.float32, copy=False)
     return Table(matrix, _row_ids(X))
+
+
+def check_weights(sample_weight: Any, table: Table) -> Float[np.ndarray, " rows"]:
+    """Read a weight for each row: finite, not negative, not all zero.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], Table(np.eye(2)))
+    array([1., 2.])
+    """
+    from sklearn.utils.validation import _check_sample_weight
+
+    return _check_sample_weight(sample_weight, table.matrix, dtype=np.float64, ensure_non_negative=True)
 
 
 def fingerprint(matrix: Matrix) -> str:
