@@ -63,6 +63,15 @@ def test_documents_come_back_to_the_bit(tmp_path_factory, document):
     assert read_folder(path, kind="k").document == document
 
 
+def test_tensors_that_share_memory(tmp_path):
+    tied = torch.arange(4.0)
+    write_folder(tmp_path / "run", kind="k", document={}, tensors={"a": tied, "b": tied, "part": tied[1:3]})
+    found = read_folder(tmp_path / "run", kind="k").tensors
+    assert found["a"].equal(tied)
+    assert found["b"].equal(tied)
+    assert found["part"].tolist() == [1.0, 2.0]
+
+
 def test_files_are_readable_by_others(folder):
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["format"] == {"kind": "k", "version": 1}
     names = {place.name for place in folder.iterdir()}

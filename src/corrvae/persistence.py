@@ -184,7 +184,15 @@ def _writers(
 def _save_tensors(place: Path, tensors: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, place)
+    plain: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        storage = tensor.untyped_storage().data_ptr()
+        # The format knows no shared memory, so weights that are tied are written twice.
+        plain[name] = tensor.clone() if storage in storages else tensor
+        storages.add(storage)
+    save_file(plain, place)
 
 
 def _save_arrays(place: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -81,8 +81,8 @@ class BatchSource:
         if self._edges is None or self.data.edges is None:
             return Drawn(self._batch(drawn, drawn, None, None), drawn)
         picked = self._edges.draw()
-        found = self._index.distinct(drawn, self.data.edges[picked])
-        weights = None if self._edge_weights is None else self._edge_weights[picked]
+        found = self._index.distinct(drawn, self.data.edges.take(picked, axis=0))
+        weights = None if self._edge_weights is None else self._edge_weights.take(picked)
         return Drawn(self._batch(drawn, found.vertices, found.positions, weights), found.vertices)
 
     def state(self) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from corrvae.errors import FolderError
 from corrvae.nn.rows import SparseRows
-from corrvae.persistence import Folder, read_folder, write_folder
+from corrvae.persistence import DOCUMENT, Folder, read_folder, write_folder
 from corrvae.training.data import TrainingData
 from corrvae.training.settings import TrainingSettings
 
@@ -23,7 +24,7 @@ _STEP = re.compile(r"step-(\d{9,})")
 _DRAFT = re.compile(r"\.step-\d{9,}\.[0-9a-f]{8}\.(writing|old)")
 _HASHED_ROWS = 4096
 # What may differ between the run that wrote a checkpoint and the run that goes on from it.
-_FREE = ("max_steps", "device", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "resume")
+_FREE = ("max_steps", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "resume")
 
 
 @final
@@ -63,10 +64,10 @@ class CheckpointFolder:
 
     def read(self) -> Folder | None:
         """Read the newest checkpoint; ``None`` if there is none."""
+        self._sweep()
         place = self.latest()
         if place is None:
             return None
-        self._sweep()
         found = read_folder(place, kind=KIND, newest=VERSION)
         was = found.document.get("run")
         if not isinstance(was, dict):
@@ -80,15 +81,20 @@ class CheckpointFolder:
                 )
         return found
 
+    def clear(self) -> None:
+        """Remove the checkpoints of a run before."""
+        for place in self._steps().values():
+            shutil.rmtree(place, ignore_errors=True)
+
     def _steps(self) -> dict[int, Path]:
         if not self.path.is_dir():
             return {}
         matches = ((place, _STEP.fullmatch(place.name)) for place in self.path.iterdir())
-        return {int(match[1]): place for place, match in matches if match}
+        return {int(match[1]): place for place, match in matches if match and (place / DOCUMENT).is_file()}
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
-        for place in self.path.iterdir():
+        for place in self.path.iterdir() if self.path.is_dir() else ():
             if _DRAFT.fullmatch(place.name):
                 shutil.rmtree(place, ignore_errors=True)
 
@@ -114,13 +120,18 @@ class Timetable:
 
 
 def describe_run(
-    model: nn.Module, data: TrainingData, settings: TrainingSettings, validation: TrainingData | None
+    model: nn.Module,
+    data: TrainingData,
+    settings: TrainingSettings,
+    validation: TrainingData | None,
+    device: torch.device,
 ) -> dict[str, Any]:
     """Say, as JSON, all that must be the same for a checkpoint to be taken up."""
     numbers = {name: value for name, value in asdict(settings).items() if name not in _FREE}
     numbers["gamma"] = list(settings.gamma) if isinstance(settings.gamma, tuple) else settings.gamma
     return {
         **numbers,
+        "device": device.type,
         "networks": {name: [str(tensor.dtype), *tensor.shape] for name, tensor in model.state_dict().items()},
         "data": _describe_data(data),
         "validation": None if validation is None else _describe_data(validation),

@@ -128,17 +128,20 @@ class _Run:
             self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device)
         # One fused kernel where torch has it.
         fused = self.device.type in ("cpu", "cuda")
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, maximize=True, fused=fused)
+        self._parameters = list(model.parameters())
+        self.optimizer = torch.optim.Adam(self._parameters, lr=settings.learning_rate, maximize=True, fused=fused)
         self.population = data.population
         self.means, self.history, self.best = RunningMeans(), History(), _Best()
         self.step, self.seconds = 0, 0.0
         self.stopped: Stopped | None = None
         self.checkpoints: CheckpointFolder | None = None
         if settings.checkpoint is not None:
-            run = describe_run(model, data, settings, validation)
+            run = describe_run(model, data, settings, validation, self.device)
             self.checkpoints = CheckpointFolder(Path(settings.checkpoint), run)
             if settings.resume:
                 self._resume(self.checkpoints)
+            else:
+                self.checkpoints.clear()
         self.timetable = Timetable(settings)
         self._begun = time.monotonic() - self.seconds
 
@@ -150,7 +153,8 @@ class _Run:
         terms = self.model.terms(
             drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
         )
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         terms.total.backward()
         values = term_values(terms)
         if not math.isfinite(values["total"]):
