@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 from corrvae.alignment import align
 from corrvae.bound import evidence_bound
 from corrvae.building import Architecture, build_model
-from corrvae.fitting import FitData, Seeds, check_domain, mention_empty_rows, plan_fit, settings_of
+from corrvae.fitting import FitData, Seeds, check_domain, mention_empty_rows, plan_fit, run_plan, settings_of
 from corrvae.generation import PriorSample, draw_features, draw_latent, expected_features, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.inference import PairEvaluator, infer_posterior
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
 from corrvae.objectives import Gamma
-from corrvae.parameters import CONSTRAINTS, check_together
+from corrvae.parameters import CONSTRAINTS, check_parameters
 from corrvae.posterior import Posterior
 from corrvae.tables import Table, check_weights, fingerprint, read_table, row_totals
-from corrvae.training import Callback, train
+from corrvae.training import Callback
 from corrvae.training.data import Redraw
 
 _NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
@@ -131,6 +131,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     _parameter_constraints: ClassVar = CONSTRAINTS
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(
         self,
         n_components: int = 100,
@@ -219,15 +222,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         checkpoint_steps : int or None
             Save after so many steps instead.
         callbacks : sequence
-            Called at every evaluation; see `corrvae.training`.
+            Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
 
         Returns
         -------
         CorrelatedVAE
             Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
         """
-        self._validate_params()
-        check_together(self)
+        check_parameters(self)
         goes_on = self.warm_start and hasattr(self, "model_")
         table = read_table(self, X, reset=not goes_on, missing=self.missing == "mask")
         rows = align(table.n_rows, table.ids, graph)
@@ -246,7 +248,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 'fit(X, graph=...). Without one, use posterior="independent"'
             )
         settings = settings_of(self, plan.training, seeds.training, checkpoint, checkpoint_steps)
-        result = train(model, plan.training, settings, validation=plan.validation, callbacks=callbacks)
+        result = run_plan(model, plan, settings, callbacks)
         self.model_, self.history_ = model, result.history
         self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
         self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, plan.weights

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -11,11 +12,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 
+from corrvae.errors import TrainingError
 from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
 from corrvae.nn.likelihoods import Likelihood
-from corrvae.tables import Matrix, empty_rows
-from corrvae.training import TrainingData, TrainingSettings, hold_out, steps_for_epochs
+from corrvae.tables import Matrix, empty_rows, shape_of
+from corrvae.training import Callback, TrainingData, TrainingResult, TrainingSettings, hold_out, steps_for_epochs, train
 from corrvae.training.data import Redraw
 
 # The batches of the paper; an estimator whose user did not choose others takes what there is without a word.
@@ -69,11 +72,14 @@ class FitPlan:
     weights
         The weight that each edge of the whole graph has in training, 0 for one at a row that is held out; ``None``
         without a graph.
+    rows
+        The rows that are trained on.
     """
 
     training: TrainingData
     validation: TrainingData | None
     weights: Float[np.ndarray, " edges"] | None
+    rows: Int[np.ndarray, " rows"]
 
 
 @final
@@ -112,17 +118,28 @@ def plan_fit(data: FitData, validation_fraction: float, seeds: Seeds) -> FitPlan
     >>> plan.weights.round(3), plan.training.total_weight
     (array([0.667, 0.667, 0.667]), 2.0)
     """
-    n_rows = data.matrix.shape[0]
+    n_rows = shape_of(data.matrix)[0]
     edges = None if data.graph is None else data.graph.edges
     weights = None if edges is None else np.zeros(len(edges))
     if validation_fraction == 0.0:
         everyone = np.arange(n_rows)
-        return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights)
+        return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights, everyone)
     if n_rows < 2:
         raise ValueError(f"validation_fraction={validation_fraction} needs two rows at least, got n_samples={n_rows}")
     parts = hold_out(n_rows, edges, validation_fraction, seeds.hold_out)
     training = _part(data, parts.train, seeds, weights)
-    return FitPlan(training, _part(data, parts.validation, seeds, None), weights)
+    return FitPlan(training, _part(data, parts.validation, seeds, None), weights, parts.train)
+
+
+def run_plan(
+    model: CorrelatedModel, plan: FitPlan, settings: TrainingSettings, callbacks: Sequence[Callback]
+) -> TrainingResult:
+    """Train, and name the rows of the user's table, not those of a part of it, if a term breaks."""
+    try:
+        return train(model, plan.training, settings, validation=plan.validation, callbacks=callbacks)
+    except TrainingError as error:
+        rows = tuple(int(row) for row in plan.rows[list(error.rows)])
+        raise TrainingError(error.step, error.term, rows, error.checkpoint) from error
 
 
 def _part(

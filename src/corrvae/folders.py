@@ -17,6 +17,7 @@ from corrvae.generation import tau_of
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.ids import VertexIds
 from corrvae.model import CorrelatedModel
+from corrvae.parameters import check_parameters
 from corrvae.persistence import ARRAYS, DOCUMENT, TENSORS, Folder, read_folder, write_folder
 from corrvae.tables import Matrix
 from corrvae.training import History
@@ -144,17 +145,17 @@ def _estimator(place: Path, folder: Folder, own: dict[str, Any]) -> "CorrelatedV
         raise FolderError(place / DOCUMENT, "its parameters are not those of a CorrelatedVAE")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
     for name in _PLUGGED:
-        if isinstance(values.get(name), dict):
+        if isinstance(parameters.get(name), dict):
             if own[name] is None:
-                made = values[name].get("own")
+                made = parameters[name].get("own")
                 raise FolderError(place, f"the model was made with the {name} {made}; pass it: load(..., {name}=...)")
             values[name] = own[name]
         elif own[name] is not None:
             raise FolderError(place, f"the model has the {name} {values.get(name)!r} of corrvae; pass no other")
     estimator = CorrelatedVAE().set_params(**values)
     try:
-        estimator._validate_params()
-    except ValueError as error:
+        check_parameters(estimator)
+    except (ValueError, TypeError) as error:
         raise FolderError(place / DOCUMENT, f"it holds parameters that cannot be: {error}") from error
     return estimator
 
@@ -218,12 +219,11 @@ def _vertices(
     listed = ids.tolist()
     try:
         column = pa.array(listed)
-        same = all(
-            back == value and type(back) is type(value) for back, value in zip(column.to_pylist(), listed, strict=True)
-        )
+        returned = column.to_pylist()
     except (pa.ArrowException, OverflowError):
-        same = False
-    if not same:
+        column, returned = None, []
+    # True and 1 are equal, and a tuple comes back as a list.
+    if column is None or returned != listed or list(map(type, returned)) != list(map(type, listed)):
         kinds = sorted({type(value).__name__ for value in listed})
         raise TypeError(
             f"ids of the kind {', '.join(kinds)} cannot be kept in a file; give the graph or the data frame's index "

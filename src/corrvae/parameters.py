@@ -41,14 +41,19 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def check_together(estimator: Any) -> None:
-    """Refuse parameters that are fine one by one but not together.
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters that are not what they may be, one by one or together.
 
     Parameters
     ----------
     estimator
-        A `CorrelatedVAE` whose parameters meet the constraints.
+        A `CorrelatedVAE`.
     """
+    estimator._validate_params()
+    for name in ("hidden", "pair_hidden"):
+        widths = getattr(estimator, name)
+        if widths is not None and not all(isinstance(width, int | np.integer) and width > 0 for width in widths):
+            raise ValueError(f"{name} must be positive whole numbers, the widths of hidden layers; got {widths}")
     if isinstance(estimator.gamma, tuple):
         if len(estimator.gamma) != 2:
             raise ValueError(f"gamma must be a number or a pair (singletons, pairs), got {estimator.gamma}")

@@ -72,7 +72,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     matrix = X if isinstance(X, np.memmap) else _compact(checked)
     _check_numbers(matrix, missing)
     if isinstance(matrix, sparse.csr_array):
-        matrix = matrix.astype(np.float32, copy=False)
+        matrix = sparse.csr_array(matrix, dtype=np.float32)
     return Table(matrix, _row_ids(X))
 
 
