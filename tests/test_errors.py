@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from corrvae.errors import CorrvaeError, DataFileError
+from corrvae.errors import CorrvaeError, DataFileError, FolderError, TrainingError
 
 
 @pytest.mark.parametrize("path", ["folder/edges.csv", Path("folder/edges.csv")])
@@ -30,3 +30,18 @@ def test_errors_survive_a_trip_between_processes(twin):
     plain = twin(CorrvaeError("a run broke"))
     assert type(plain) is CorrvaeError
     assert str(plain) == "a run broke"
+
+
+def test_a_folder_error_names_the_folder_and_the_problem():
+    error = FolderError("run", "is empty")
+    assert (error.path, str(error)) == (Path("run"), "run: is empty")
+    assert isinstance(error, CorrvaeError)
+
+
+def test_a_training_error_says_where_it_happened():
+    error = pickle.loads(pickle.dumps(TrainingError(1200, "edge", tuple(range(12)), Path("saved/step-1000"))))
+    assert (error.step, error.term, error.rows[:2], error.checkpoint) == (1200, "edge", (0, 1), Path("saved/step-1000"))
+    assert "1,200 steps edge" in str(error)
+    assert "9, ...)" in str(error)
+    assert f"last checkpoint is {Path('saved/step-1000')}" in str(error)
+    assert "no checkpoint" in str(TrainingError(0, "edge", (), None))

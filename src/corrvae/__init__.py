@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 from corrvae._lazy import attach as _attach
 
 if TYPE_CHECKING:
+    from corrvae.estimator import CorrelatedVAE as CorrelatedVAE
+    from corrvae.folders import load as load
     from corrvae.graphs import CorrelationGraph as CorrelationGraph
     from corrvae.graphs import spanning_weights as spanning_weights
 
 __version__ = "0.1.0"
-__all__ = ["CorrelationGraph", "spanning_weights"]
+__all__ = ["CorrelatedVAE", "CorrelationGraph", "load", "spanning_weights"]
 
 _logging.getLogger("corrvae").addHandler(_logging.NullHandler())
 
-__getattr__, __dir__ = _attach(__name__, {"CorrelationGraph": ".graphs", "spanning_weights": ".graphs"})
+_HOMES = {
+    "CorrelatedVAE": ".estimator",
+    "CorrelationGraph": ".graphs",
+    "load": ".folders",
+    "spanning_weights": ".graphs",
+}
+
+__getattr__, __dir__ = _attach(__name__, _HOMES)

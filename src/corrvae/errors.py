@@ -38,3 +38,52 @@ class MissingDataFileError(DataFileError, FileNotFoundError):
     def __init__(self, path: str | Path, problem: str = "there is no such file") -> None:
         super().__init__(path, problem)
         self.errno, self.filename = ENOENT, str(path)  # as FileNotFoundError has them
+
+
+class FolderError(CorrvaeError, ValueError):
+    """A folder that cannot be read or written as what it should be.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The folder, or the file in it.
+    problem : str
+        What is wrong with it.
+    """
+
+    def __init__(self, path: str | Path, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path = Path(path)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class TrainingError(CorrvaeError, ArithmeticError):
+    """Training that met a number which is infinite or not a number.
+
+    Attributes
+    ----------
+    step : int
+        Steps that had been made.
+    term : str
+        The term of the objective that broke, or what else did.
+    rows : tuple of int
+        The rows involved, as far as they are known.
+    checkpoint : pathlib.Path or None
+        The last checkpoint.
+    """
+
+    def __init__(self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None) -> None:
+        super().__init__(step, term, rows, checkpoint)
+        self.step, self.term, self.rows, self.checkpoint = step, term, rows, checkpoint
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.rows[:10])) + (", ..." if len(self.rows) > 10 else "")
+        where = f" (rows {shown})" if self.rows else ""
+        kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
+        return (
+            f"after {self.step:,} steps {self.term} is infinite or not a number{where}; "
+            f"look at these rows, or lower the learning rate. {kept}"
+        )

@@ -1,0 +1,422 @@
+"""The scikit-learn face of the library: one class that fits, embeds, scores, generates, saves."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from corrvae.alignment import align
+from corrvae.bound import evidence_bound
+from corrvae.building import Architecture, build_model
+from corrvae.fitting import FitData, Seeds, check_domain, mention_empty_rows, plan_fit, run_plan, settings_of
+from corrvae.generation import PriorSample, draw_features, draw_latent, expected_features, tau_of
+from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.inference import PairEvaluator, infer_posterior
+from corrvae.model import CorrelatedModel
+from corrvae.nn.features import FeatureTable
+from corrvae.objectives import Gamma
+from corrvae.parameters import CONSTRAINTS, check_parameters
+from corrvae.posterior import Posterior
+from corrvae.tables import Table, check_weights, fingerprint, read_table, row_totals
+from corrvae.training import Callback
+from corrvae.training.data import Redraw
+
+_NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
+
+
+@final
+class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embeddings of data points whose correlations are known as a graph.
+
+    A variational auto-encoder whose prior correlates the latent points at the ends of an edge. The encoder reads
+    features only and the graph acts through the objective, so rows never seen in training can be embedded too. Without
+    a graph, `fit` trains a plain variational auto-encoder.
+
+    Parameters
+    ----------
+    n_components : int
+        Latent dimension.
+    posterior : {"independent", "pairwise"}
+        Whether the posteriors of two points are independent (CVAE_ind), or have a correlation that a pair network
+        reads from the features of both (CVAE_corr; needs a graph).
+    likelihood : {"gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"} or Likelihood class
+        Distribution of the features given a latent point.
+    tau : float or {"learned", "learned_per_dimension"}
+        Correlation of the prior along an edge, strictly between -1 and 1; a learned one begins at 0.99.
+    gamma : float or tuple of two
+        Strength of the regulariser of pairwise posteriors: of both its parts, or (singletons, pairs).
+    hidden : tuple of int
+        Widths of the encoder's hidden layers; the decoder has the same in reverse.
+    pair_network : {"perceptron", "bilinear"} or callable
+        The network that gives correlations: the paper's, one that costs hundreds of times less for each pair, or a
+        function of the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
+    pair_hidden : tuple of int or None
+        Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network.
+    normalize : {"raw", "binary", "l2", "log1p"}
+        What is done to features before a network reads them. The likelihood explains them as they are.
+    dropout : float
+        Share of the features that are hidden from the networks at random while training.
+    missing : {"error", "mask"}
+        Whether NaN is refused, or stands for an entry to be left out of the likelihood.
+    max_epochs, max_steps : int, int or None
+        Length of training in passes over the rows, or in steps if those are given.
+    vertex_batch, edge_batch : int
+        Rows and edges that a step draws, at most as many as there are.
+    pair_batch : int or None
+        Pairs that a step of a pairwise model regularises; ``None``: all pairs of its rows.
+    edge_sampling : {"uniform", "weighted"}
+        Whether edges are drawn uniformly and weighted, or in proportion to their spanning weights.
+    learning_rate : float
+        Step size of Adam.
+    warmup_steps : int
+        Steps over which all terms but the reconstruction grow to their full size.
+    validation_fraction : float
+        Share of rows, with the edges among them, kept for validation. If positive, the best parameters on these are
+        the ones kept.
+    patience : int or None
+        Evaluations without improvement on the validation rows after which training stops; ``None``: it does not.
+    evaluate_every : int or None
+        Steps between evaluations, which `history_` lists; ``None``: an epoch.
+    warm_start : bool
+        Whether another `fit` goes on from the parameters of the last one.
+    device : str
+        "auto" takes CUDA, then MPS, then the CPU.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed of all that is random. The same integer gives the same numbers on a CPU.
+
+    Attributes
+    ----------
+    embedding_, stddev_ : ndarray of shape (n_rows, n_components)
+        Means and standard deviations of the training rows' posteriors.
+    ids_ : ndarray of shape (n_rows,)
+        Ids of the training rows: the graph's, a data frame's index, or 0, 1, ....
+    graph_ : CorrelationGraph or None
+        The graph, its vertices in the order of the rows.
+    weights_ : ndarray or None
+        The weight that each of its edges had in training: the spanning weight, or 0 at rows held out.
+    tau_ : ndarray of shape (n_components,)
+        The prior's correlation in each dimension.
+    model_ : corrvae.model.CorrelatedModel
+        The networks.
+    history_ : corrvae.training.History
+        Every term at every evaluation.
+    n_steps_, best_step_, stopped_ : int, int or None, str
+        Steps taken; the step whose parameters were kept, with validation; and "finished", "early" or "interrupted".
+    features_ : matrix or None
+        The training features, which a pairwise model computes correlations from.
+    fingerprint_, total_ : str, float
+        A code of the training features, and the median of their rows' sums.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 5))
+    >>> graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(99)])
+    >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, edge_batch=32, random_state=0).fit(X, graph=graph)
+    >>> model.transform(X[:3]).shape
+    (3, 2)
+    """
+
+    # Under metadata routing a graph reaches this estimator without being asked for.
+    __metadata_request__fit: ClassVar = {"graph": True}
+    __metadata_request__score: ClassVar = {"graph": True}
+
+    _parameter_constraints: ClassVar = CONSTRAINTS
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        posterior: Literal["independent", "pairwise"] = "independent",
+        likelihood: Any = "gaussian",
+        tau: float | str = 0.99,
+        gamma: Gamma = 1.0,
+        hidden: Sequence[int] = (300,),
+        pair_network: Any = "perceptron",
+        pair_hidden: Sequence[int] | None = None,
+        normalize: Literal["raw", "binary", "l2", "log1p"] = "raw",
+        dropout: float = 0.0,
+        missing: Literal["error", "mask"] = "error",
+        max_epochs: int = 100,
+        max_steps: int | None = None,
+        vertex_batch: int = 64,
+        edge_batch: int = 256,
+        pair_batch: int | None = None,
+        edge_sampling: Literal["uniform", "weighted"] = "uniform",
+        learning_rate: float = 1e-3,
+        warmup_steps: int = 0,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        evaluate_every: int | None = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.posterior = posterior
+        self.likelihood = likelihood
+        self.tau = tau
+        self.gamma = gamma
+        self.hidden = hidden
+        self.pair_network = pair_network
+        self.pair_hidden = pair_hidden
+        self.normalize = normalize
+        self.dropout = dropout
+        self.missing = missing
+        self.max_epochs = max_epochs
+        self.max_steps = max_steps
+        self.vertex_batch = vertex_batch
+        self.edge_batch = edge_batch
+        self.pair_batch = pair_batch
+        self.edge_sampling = edge_sampling
+        self.learning_rate = learning_rate
+        self.warmup_steps = warmup_steps
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.evaluate_every = evaluate_every
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        graph: Any = None,
+        sample_weight: Any = None,
+        redraw: Redraw | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_steps: int | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> "CorrelatedVAE":
+        """Train on the rows of X and the graph between them.
+
+        Parameters
+        ----------
+        X : array, memory map, SciPy sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
+            The features. Sparse ones stay sparse.
+        y : ignored
+            For scikit-learn.
+        graph : CorrelationGraph or None
+            Which rows are correlated; vertex i is row i, or the row of its id if X is a data frame with ids as index.
+        sample_weight : array of shape (n_rows,) or None
+            How much each row counts; the scale does not matter. Edges keep their weights.
+        redraw : callable or None
+            Function of row numbers and a generator that gives new features for these rows, for every batch.
+        checkpoint : path or None
+            A folder that the state of training is saved to, every ten minutes and at the end. If it is there already,
+            because this very fit was interrupted, training goes on from it, and on a CPU ends in the same numbers as if
+            it had not stopped. Needs an integer `random_state`.
+        checkpoint_steps : int or None
+            Save after so many steps instead.
+        callbacks : sequence
+            Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
+
+        Returns
+        -------
+        CorrelatedVAE
+            Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
+        """
+        check_parameters(self)
+        goes_on = self.warm_start and hasattr(self, "model_")
+        table = read_table(self, X, reset=not goes_on, missing=self.missing == "mask")
+        rows = align(table.n_rows, table.ids, graph)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, table)
+        seeds = Seeds.of(self.random_state)
+        model = self._networks(seeds, goes_on)
+        check_domain(model.likelihood, table.matrix)
+        if self.likelihood == "multinomial":
+            mention_empty_rows(table.matrix)
+        data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
+        plan = plan_fit(data, float(self.validation_fraction), seeds)
+        if self.posterior == "pairwise" and plan.training.edges is None:
+            raise ValueError(
+                'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
+                'fit(X, graph=...). Without one, use posterior="independent"'
+            )
+        settings = settings_of(self, plan.training, seeds.training, checkpoint, checkpoint_steps)
+        result = run_plan(model, plan, settings, callbacks)
+        self.model_, self.history_ = model, result.history
+        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
+        self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, plan.weights
+        self._remember(table)
+        if result.stopped == "interrupted":
+            warnings.warn(f"training was interrupted at step {result.n_steps}; the model can be used", stacklevel=2)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome."""
+        return self.infer_posterior(X).mean
+
+    def infer_posterior(self, X: Any = None) -> Posterior:
+        """Give the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(50, 4))
+        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+        >>> model.infer_posterior(X[:5])
+        Posterior(5 vertices, 2 dimensions, independent)
+        """
+        check_is_fitted(self)
+        if X is not None:
+            return infer_posterior(self.model_, self._table(self._read(X)))
+        if self.model_.pair_network is None:
+            return Posterior(self.embedding_, self.stddev_)
+        if self.features_ is None:
+            return Posterior(self.embedding_, self.stddev_, _without_features)
+        evaluator = PairEvaluator(self.model_, FeatureTable(self.features_, missing=self.missing == "mask"))
+        return Posterior(self.embedding_, self.stddev_, evaluator)
+
+    def reconstruct(self, X: Any) -> Float[np.ndarray, "rows features"]:
+        """Give the features that the model expects at the mean of each row's posterior.
+
+        Under a multinomial likelihood these are counts that sum to what the row sums to.
+        """
+        check_is_fitted(self)
+        table = self._read(X)
+        latent = infer_posterior(self.model_, self._table(table)).mean
+        return expected_features(self.model_, latent, row_totals(table.matrix))
+
+    def sample(
+        self,
+        n_samples: int | None = None,
+        *,
+        graph: CorrelationGraph | None = None,
+        totals: Any = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> PriorSample:
+        """Draw new data: latent points from the prior, then features from the likelihood.
+
+        Parameters
+        ----------
+        n_samples
+            Number of independent rows, 1 if it is not given. With a graph there is a row for each vertex.
+        graph
+            Draw along a maximal acyclic subgraph that is drawn at random from this graph, such as `graph_`.
+        totals
+            Under a multinomial likelihood the number of draws, for all rows or each; if it is not given, the training
+            rows' median.
+        random_state
+            Seed or generator.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(50, 4))
+        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+        >>> model.sample(3, random_state=0).features.shape
+        (3, 4)
+        """
+        check_is_fitted(self)
+        if graph is not None and n_samples not in (None, graph.n_vertices):
+            raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
+        n_rows = graph.n_vertices if graph is not None else 1 if n_samples is None else n_samples
+        if n_rows < 1:
+            raise ValueError(f"n_samples must be positive, got {n_rows}")
+        generator = np.random.default_rng(random_state)
+        latent = draw_latent(self.tau_, n_rows, graph, generator)
+        given = np.broadcast_to(np.asarray(self.total_ if totals is None else totals, dtype=np.float64), (n_rows,))
+        return PriorSample(draw_features(self.model_, latent, generator, given), latent)
+
+    def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
+        """Give the evidence lower bound per row, in nats, without the terms that gamma adds.
+
+        The latent noise is the same for every model, so models that differ in gamma, tau or size can be compared.
+
+        Parameters
+        ----------
+        X
+            The features.
+        y : ignored
+            For scikit-learn.
+        graph
+            The graph between these rows; its edge terms are part of the bound.
+        sample_weight
+            How much each row counts.
+        """
+        check_is_fitted(self)
+        table = self._read(X)
+        check_domain(self.model_.likelihood, table.matrix)
+        graph = align(table.n_rows, table.ids, graph).graph
+        edges, weights = None, None
+        if graph is not None and graph.n_edges:
+            edges, weights = graph.edges, spanning_weights(graph, random_state=0).weights
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, table)
+            sample_weight = sample_weight / sample_weight.mean()
+        return evidence_bound(self.model_, self._table(table), edges, weights, sample_weights=sample_weight).total
+
+    def save(self, path: str | os.PathLike[str], *, store_features: bool = True) -> None:
+        """Write the fitted model to a folder that `corrvae.load` reads.
+
+        Parameters
+        ----------
+        path
+            The folder; a model in it is replaced, all at once.
+        store_features
+            Whether the folder of a pairwise model holds the training features, which correlations between training
+            rows are computed from.
+        """
+        from corrvae.folders import save_model
+
+        check_is_fitted(self)
+        save_model(self, path, store_features=store_features)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
+        tags.input_tags.positive_only = self.likelihood in _NEVER_NEGATIVE
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def _read(self, X: Any) -> Table:
+        return read_table(self, X, reset=False, missing=self.missing == "mask")
+
+    def _table(self, table: Table) -> FeatureTable:
+        return FeatureTable(table.matrix, missing=self.missing == "mask")
+
+    def _networks(self, seeds: Seeds, goes_on: bool) -> CorrelatedModel:
+        """Give new networks, or those of the last fit if they are still what the parameters ask for."""
+        architecture = Architecture.of(self, self.n_features_in_)
+        if not goes_on:
+            self._architecture = architecture
+            return build_model(architecture, seeds.networks)
+        changed = [name for name, value in vars(architecture).items() if value != vars(self._architecture)[name]]
+        if changed:
+            raise ValueError(f"warm_start cannot go on: {', '.join(changed)} changed since the last fit")
+        return self.model_
+
+    def _remember(self, table: Table) -> None:
+        """Keep what the fitted model knows of its training rows."""
+        posterior = infer_posterior(self.model_, self._table(table))
+        self.embedding_, self.stddev_ = (np.ascontiguousarray(part) for part in (posterior.mean, posterior.stddev))
+        self.tau_ = tau_of(self.model_, int(self.n_components))
+        self.total_ = float(np.median(row_totals(table.matrix)))
+        self.fingerprint_ = fingerprint(table.matrix)
+        self.features_ = table.matrix if self.posterior == "pairwise" else None
+
+
+def _without_features(pairs: np.ndarray) -> np.ndarray:
+    raise ValueError(
+        "correlations between training rows need their features, which the folder of this model does not hold "
+        "(store_features=False); pass them: infer_posterior(X)"
+    )

@@ -1,0 +1,136 @@
+"""From latent points to features: expectations, and new data drawn from the prior."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from corrvae.graphs import CorrelationGraph, sample_forest
+from corrvae.model import CorrelatedModel
+from corrvae.nn.prior import LearnedTau
+from corrvae.posterior import Posterior
+
+# Rows decoded at a time.
+_ROWS = 1024
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PriorSample:
+    """New data drawn from a model.
+
+    Attributes
+    ----------
+    features
+        One row for each point drawn.
+    latent
+        The latent points that they were drawn from.
+    """
+
+    features: Float[np.ndarray, "rows features"]
+    latent: Float[np.ndarray, "rows dim"]
+
+
+def expected_features(
+    model: CorrelatedModel, latent: Float[np.ndarray, "rows dim"], totals: Float[np.ndarray, " rows"] | None = None
+) -> Float[np.ndarray, "rows features"]:
+    """Give the mean of the features at latent points.
+
+    Parameters
+    ----------
+    model
+        A trained model.
+    latent
+        The points.
+    totals
+        Sums of the rows, for likelihoods that condition on them.
+
+    Examples
+    --------
+    >>> from corrvae.building import Architecture, build_model
+    >>> expected_features(build_model(Architecture(3, 2), seed=0), np.zeros((5, 2))).shape
+    (5, 3)
+    """
+    pieces = []
+    with torch.inference_mode():
+        for begin in range(0, len(latent), _ROWS):
+            outputs, sums = _decode(model, latent, totals, slice(begin, begin + _ROWS))
+            pieces.append(model.likelihood.mean(outputs, sums).cpu().numpy())
+    return np.concatenate(pieces)
+
+
+def draw_features(
+    model: CorrelatedModel,
+    latent: Float[np.ndarray, "rows dim"],
+    generator: np.random.Generator,
+    totals: Float[np.ndarray, " rows"] | None = None,
+) -> Float[np.ndarray, "rows features"]:
+    """Draw features at latent points; parameters as in `expected_features`.
+
+    Examples
+    --------
+    >>> from corrvae.building import Architecture, build_model
+    >>> draw_features(build_model(Architecture(3, 2), seed=0), np.zeros((5, 2)), np.random.default_rng(0)).shape
+    (5, 3)
+    """
+    pieces = []
+    with torch.inference_mode():
+        for begin in range(0, len(latent), _ROWS):
+            outputs, sums = _decode(model, latent, totals, slice(begin, begin + _ROWS))
+            pieces.append(model.likelihood.sample(outputs, generator, sums).cpu().numpy())
+    return np.concatenate(pieces)
+
+
+def draw_latent(
+    tau: Float[np.ndarray, " dim"], n_points: int, graph: CorrelationGraph | None, generator: np.random.Generator
+) -> Float[np.ndarray, "points dim"]:
+    """Draw latent points from the prior: along a forest drawn from the graph, or each on its own.
+
+    Parameters
+    ----------
+    tau
+        Correlation along an edge, in each dimension.
+    n_points
+        Number of points, that of the graph's vertices if there is one.
+    graph
+        The graph.
+    generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> graph = CorrelationGraph.from_edges([(0, 1), (1, 2), (0, 2)])
+    >>> draw_latent(np.full(4, 0.9), 3, graph, np.random.default_rng(0)).shape
+    (3, 4)
+    """
+    shape = n_points, len(tau)
+    prior = Posterior(
+        np.zeros(shape), np.ones(shape), lambda pairs: np.broadcast_to(np.arctanh(tau), (len(pairs), len(tau)))
+    )
+    if graph is None:
+        return prior.sample(1, generator)[0]
+    forest = graph.edges[sample_forest(graph, generator)]
+    return prior.sample_forest(1, forest, generator)[0]
+
+
+def tau_of(model: CorrelatedModel, n_components: int) -> Float[np.ndarray, " dim"]:
+    """Give a model's tau in each latent dimension.
+
+    Examples
+    --------
+    >>> from corrvae.building import Architecture, build_model
+    >>> tau_of(build_model(Architecture(3, 2, tau=0.5), seed=0), 2)
+    array([0.5, 0.5])
+    """
+    tau = model.tau().detach().numpy() if isinstance(model.tau, LearnedTau) else model.tau
+    return np.broadcast_to(np.asarray(tau, dtype=np.float64), (n_components,)).copy()
+
+
+def _decode(
+    model: CorrelatedModel, latent: np.ndarray, totals: np.ndarray | None, chosen: slice
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    device = next(model.parameters()).device
+    outputs = model.decoder(torch.from_numpy(latent[chosen].astype(np.float32)).to(device))
+    return outputs, None if totals is None else torch.from_numpy(totals[chosen].astype(np.float32)).to(device)

@@ -1,0 +1,95 @@
+"""A trained model applied to whole tables of features, in pieces: the posterior of every row."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from corrvae.model import CorrelatedModel, VertexIndex
+from corrvae.nn.features import FeatureTable
+from corrvae.posterior import Posterior
+
+# Rows encoded, and pairs evaluated, at a time.
+_ROWS, _PAIRS = 4096, 8192
+
+
+def infer_posterior(model: CorrelatedModel, table: FeatureTable) -> Posterior:
+    """Encode every row of a table; correlations of pairs are evaluated when they are asked for.
+
+    Parameters
+    ----------
+    model
+        The model, used in evaluation mode and left in the mode it was in.
+    table
+        The features.
+
+    Examples
+    --------
+    >>> from corrvae.nn import Decoder, Encoder, make_likelihood
+    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
+    >>> infer_posterior(model, FeatureTable(np.ones((5, 6))))
+    Posterior(5 vertices, 2 dimensions, independent)
+    """
+    everyone = np.arange(table.shape[0])
+    joint = np.concatenate([_encode(model, table, piece) for piece in np.split(everyone, everyone[_ROWS::_ROWS])])
+    mean, stddev = np.split(joint, 2, axis=1)
+    return Posterior(mean, stddev, None if model.pair_network is None else PairEvaluator(model, table))
+
+
+@final
+class PairEvaluator:
+    """The pair network as a function of pairs of a table's rows, which are read as they are needed.
+
+    Parameters
+    ----------
+    model
+        A model with a pair network.
+    table
+        The features.
+    """
+
+    def __init__(self, model: CorrelatedModel, table: FeatureTable) -> None:
+        if model.pair_network is None:
+            raise ValueError("this model has no pair network: its posteriors are independent")
+        self.network = model.pair_network
+        self.model = model
+        self.table = table
+        self._index = VertexIndex(table.shape[0])
+
+    def __call__(self, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs dim"]:
+        """Give a for each pair, with correlation tanh(a)."""
+        nobody = np.empty(0, dtype=np.int64)
+        values = np.empty((len(pairs), self.network.n_components), dtype=np.float32)
+        with _evaluation(self.model):
+            for begin in range(0, len(pairs), _PAIRS):
+                found = self._index.distinct(nobody, pairs[begin : begin + _PAIRS])
+                rows = self.model.inputs(self.table.rows(found.vertices).to(_device(self.model)))
+                first, second = torch.from_numpy(found.positions).to(_device(self.model)).unbind(1)
+                a = self.network.pre_activation(self.network.prepare(rows), first, second)
+                values[begin : begin + _PAIRS] = a.cpu().numpy()
+        return values
+
+
+def _encode(model: CorrelatedModel, table: FeatureTable, indices: np.ndarray) -> np.ndarray:
+    with _evaluation(model):
+        rows = model.inputs(table.rows(indices).to(_device(model)))
+        return model.encoder(rows).joint.cpu().numpy()
+
+
+def _device(model: CorrelatedModel) -> torch.device:
+    return next(model.parameters()).device
+
+
+@contextmanager
+def _evaluation(model: CorrelatedModel) -> Iterator[None]:
+    """Put a model in evaluation mode, without gradients, and afterwards in the mode it was in."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)

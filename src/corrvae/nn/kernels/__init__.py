@@ -1,0 +1,1 @@
+"""Loops that numba compiles, for the CPU: a step's index work, and sums over gathered rows."""

@@ -1,0 +1,163 @@
+"""Sums over gathered rows as single loops, for the CPU.
+
+On small batches a chain of tensor operations costs more than its arithmetic: each takes some ten microseconds, forward
+and again backward, whatever it computes. These loops take the place of the longest chains. They are exact to rounding,
+add in a fixed order, and let infinities and not-a-numbers through.
+"""
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered and fused into vector instructions; nothing is assumed about the values.
+_FREEDOM = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def quadratic(rows, first, second, apart, together, values):
+    """Add sum_k of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2`` to `values`, for pairs of rows."""
+    for pair in range(len(first)):
+        x, y = rows[first[pair]], rows[second[pair]]
+        total = rows.dtype.type(0)
+        for k in range(rows.shape[1]):
+            difference, both = x[k] - y[k], x[k] + y[k]
+            total += apart[k] * difference * difference + together[k] * both * both
+        values[pair] += total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def quadratic_gradient(rows, first, second, apart, together, gradient, into):
+    """Add the gradient of `quadratic` with respect to its rows to `into`."""
+    for pair in range(len(first)):
+        i, j = first[pair], second[pair]
+        scale = gradient[pair] + gradient[pair]
+        for k in range(rows.shape[1]):
+            across = scale * apart[k] * (rows[i, k] - rows[j, k])
+            along = scale * together[k] * (rows[i, k] + rows[j, k])
+            into[i, k] += along + across
+            into[j, k] += along - across
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def singleton_kl(joint, values):
+    """KL divergence from the standard normal, for each row [mean, stddev]."""
+    half = joint.shape[1] // 2
+    for row in range(len(joint)):
+        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
+        for k in range(joint.shape[1]):
+            squares += joint[row, k] * joint[row, k]
+        for k in range(half, joint.shape[1]):
+            logs += np.log(joint[row, k])
+        values[row] = (squares - half) / 2 - logs
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def singleton_kl_gradient(joint, gradient, into):
+    """Write the gradient of `singleton_kl` to `into`."""
+    half = joint.shape[1] // 2
+    for row in range(len(joint)):
+        scale = gradient[row]
+        for k in range(half):
+            into[row, k] = scale * joint[row, k]
+        for k in range(half, joint.shape[1]):
+            into[row, k] = scale * (joint[row, k] - 1 / joint[row, k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def draw_with_kl(joint, noise, z, kl):
+    """Write mean + stddev noise to `z` and the KL divergence to `kl`, for as many rows as there is noise for."""
+    half = noise.shape[1]
+    singleton_kl(joint[: len(noise)], kl)
+    for row in range(len(noise)):
+        for k in range(half):
+            z[row, k] = joint[row, k] + joint[row, half + k] * noise[row, k]
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def draw_with_kl_gradient(joint, noise, of_z, of_kl, into):
+    """Write the gradient of `draw_with_kl` to `into`."""
+    half, n_drawn = noise.shape[1], len(noise)
+    singleton_kl_gradient(joint[:n_drawn], of_kl, into[:n_drawn])
+    for row in range(n_drawn):
+        for k in range(half):
+            into[row, k] += of_z[row, k]
+            into[row, half + k] += of_z[row, k] * noise[row, k]
+    into[n_drawn:] = 0
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def weighted_entries(matrix, columns, offsets, weights, values):
+    """Sum each row's entries at the given columns times their weights."""
+    for row in range(len(matrix)):
+        total = matrix.dtype.type(0)
+        for entry in range(offsets[row], offsets[row + 1]):
+            total += weights[entry] * matrix[row, columns[entry]]
+        values[row] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def counts_gradient(probabilities, columns, offsets, counts, gradient):
+    """Turn probabilities into the gradient of the multinomial log-likelihood, in place."""
+    for row in range(len(probabilities)):
+        total = probabilities.dtype.type(0)
+        for entry in range(offsets[row], offsets[row + 1]):
+            total += counts[entry]
+        scale = -total * gradient[row]
+        for k in range(probabilities.shape[1]):
+            probabilities[row, k] *= scale
+        for entry in range(offsets[row], offsets[row + 1]):
+            probabilities[row, columns[entry]] += counts[entry] * gradient[row]
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def symmetric_hidden(table, first, second, hidden):
+    """Write relu(A_i + B_j) + relu(A_j + B_i) for each pair; rows 2i and 2i + 1 of the table hold A_i and B_i."""
+    zero = table.dtype.type(0)
+    for pair in range(len(first)):
+        a_i, b_i = table[2 * first[pair]], table[2 * first[pair] + 1]
+        a_j, b_j = table[2 * second[pair]], table[2 * second[pair] + 1]
+        for k in range(table.shape[1]):
+            there, back = a_i[k] + b_j[k], a_j[k] + b_i[k]
+            # a sum that is not a number is passed on, as torch's ReLU does
+            hidden[pair, k] = (zero if there <= zero else there) + (zero if back <= zero else back)
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def symmetric_hidden_gradient(table, first, second, gradient, into):
+    """Add the gradient of `symmetric_hidden` with respect to its table to `into`."""
+    zero = table.dtype.type(0)
+    for pair in range(len(first)):
+        for i, j in ((first[pair], second[pair]), (second[pair], first[pair])):
+            a, b = table[2 * i], table[2 * j + 1]
+            into_a, into_b = into[2 * i], into[2 * j + 1]
+            for k in range(table.shape[1]):
+                passed = zero if a[k] + b[k] <= zero else gradient[pair, k]
+                into_a[k] += passed
+                into_b[k] += passed
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def signed_products(rows, first, second, rank, values):
+    """Add p_i . p_j - q_i . q_j to `values`, for rows that hold `rank` entries of p and then of q."""
+    dim = values.shape[1]
+    for pair in range(len(first)):
+        x, y = rows[first[pair]], rows[second[pair]]
+        for entry in range(2 * rank):
+            sign = rows.dtype.type(1 if entry < rank else -1)
+            begin = entry * dim
+            for k in range(dim):
+                values[pair, k] += sign * (x[begin + k] * y[begin + k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def signed_products_gradient(rows, first, second, rank, gradient, into):
+    """Add the gradient of `signed_products` with respect to its rows to `into`."""
+    dim = gradient.shape[1]
+    for pair in range(len(first)):
+        i, j = first[pair], second[pair]
+        for entry in range(2 * rank):
+            sign = rows.dtype.type(1 if entry < rank else -1)
+            begin = entry * dim
+            for k in range(dim):
+                scaled = sign * gradient[pair, k]
+                into[i, begin + k] += scaled * rows[j, begin + k]
+                into[j, begin + k] += scaled * rows[i, begin + k]

@@ -1,0 +1,137 @@
+"""What a likelihood is: a distribution of a row of features, given the decoder's outputs for it."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from scipy import sparse
+from torch import Tensor, nn
+
+from corrvae.nn.rows import Rows, SparseRows
+
+# Rows of an array looked at together when its domain is checked; a memory map is read piece by piece.
+_CHECKED_ROWS = 4096
+
+
+class Likelihood(nn.Module, ABC):
+    """Distribution of features given the decoder's outputs, one output for each feature.
+
+    Parameters that do not depend on the latent point (a variance, a dispersion) are the likelihood's own and learned
+    with the rest. To use another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
+
+    Parameters
+    ----------
+    n_features
+        Number of features.
+    """
+
+    domain: ClassVar[str]
+    """What an entry must be, in words, for the sentence that refuses one."""
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.n_features = n_features
+
+    @abstractmethod
+    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
+        """Give the log-probability of each row of `target`, its missing entries left out."""
+
+    @abstractmethod
+    def mean(
+        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
+    ) -> Float[Tensor, "rows features"]:
+        """Give the expected features; `totals` are the rows' sums, for likelihoods that condition on them."""
+
+    @abstractmethod
+    def sample(
+        self,
+        outputs: Float[Tensor, "rows features"],
+        generator: np.random.Generator,
+        totals: Float[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows features"]:
+        """Draw features."""
+
+    @abstractmethod
+    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+        """Say of each value whether it lies in the domain. NaN is judged elsewhere and may get either answer."""
+
+    def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray) -> None:
+        """Raise a `ValueError` that names row and column of the first entry outside the domain, if there is one."""
+        if not isinstance(X, np.ndarray):
+            entries = sparse.coo_array(X)
+            rows, columns = entries.coords
+            wrong = np.flatnonzero(~(self.admits(entries.data) | np.isnan(entries.data)))
+            if len(wrong):
+                first = wrong[np.lexsort((columns[wrong], rows[wrong]))[0]]
+                self._refuse(int(rows[first]), int(columns[first]), float(entries.data[first]))
+            return
+        for begin in range(0, len(X), _CHECKED_ROWS):
+            piece = np.asarray(X[begin : begin + _CHECKED_ROWS])
+            wrong = np.argwhere(~(self.admits(piece) | np.isnan(piece)))
+            if len(wrong):
+                row, column = (int(index) for index in wrong[0])
+                self._refuse(begin + row, column, float(piece[row, column]))
+
+    def _refuse(self, row: int, column: int, value: float) -> None:
+        name = type(self).__name__
+        raise ValueError(
+            f"row {row}, column {column} holds {value:g}, but the {name} likelihood needs {self.domain}. "
+            "Choose another likelihood or transform the data"
+        )
+
+
+class EntrywiseLikelihood(Likelihood):
+    """A likelihood under which the entries of a row are independent given the outputs.
+
+    A subclass gives the log-probability of single entries; sparse rows and missing entries follow from it.
+    """
+
+    @abstractmethod
+    def entry_log_prob(
+        self,
+        outputs: Float[Tensor, "..."],
+        values: Float[Tensor, "..."],
+        columns: Int[Tensor, " entries"] | slice,
+    ) -> Float[Tensor, "..."]:
+        """Give the log-probability of each value.
+
+        Parameters
+        ----------
+        outputs
+            The decoder's outputs: a matrix (then `columns` is a slice over all columns), or a vector of picked entries.
+        values
+            As many values, or a single zero for all.
+        columns
+            What to index parameters held for each feature with.
+        """
+
+    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
+        """Give the log-probability of each row of `target`, its missing entries left out."""
+        if isinstance(target, SparseRows):
+            return self._sparse_log_prob(outputs, target)
+        entries = self.entry_log_prob(outputs, target.values, slice(None))
+        if target.observed is not None:
+            entries = entries.masked_fill(~target.observed, 0.0)
+        return entries.sum(1)
+
+    def _sparse_log_prob(self, outputs: Tensor, target: SparseRows) -> Tensor:
+        """Sum as if every entry were zero, then put the stored ones right."""
+        zero = outputs.new_zeros(())
+        stored = target.take(outputs)
+        change = self.entry_log_prob(stored, target.values, target.pattern.columns)
+        if target.observed is not None:
+            change = change.masked_fill(~target.observed, 0.0)
+        change = change - self.entry_log_prob(stored, zero, target.pattern.columns)
+        return self.entry_log_prob(outputs, zero, slice(None)).sum(1) + target.sum_entries(change)
+
+
+def to_numpy(values: Tensor) -> np.ndarray:
+    """Give a tensor's numbers in double precision, for NumPy's random generators."""
+    return values.detach().to("cpu", torch.float64).numpy()
+
+
+def from_numpy(values: np.ndarray, like: Tensor) -> Tensor:
+    """Give an array as a tensor of another one's type and device."""
+    return torch.from_numpy(np.asarray(values)).to(like)

@@ -1,0 +1,73 @@
+"""Real features with a noise of their own."""
+
+from math import log, pi
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from corrvae.nn.likelihoods.base import EntrywiseLikelihood, from_numpy, to_numpy
+
+
+@final
+class Gaussian(EntrywiseLikelihood):
+    """Each feature is N(output, stddev^2), with one learned standard deviation for each feature.
+
+    The standard deviation is ``floor + softplus(raw)`` and begins at 1.
+
+    Parameters
+    ----------
+    n_features
+        Number of features.
+    floor
+        Least standard deviation: without one, a constant column would drive the density to infinity.
+
+    Examples
+    --------
+    >>> from corrvae.nn import DenseRows
+    >>> Gaussian(1).log_prob(torch.zeros(1, 1), DenseRows(torch.tensor([[1.0]])))
+    tensor([-1.4189], grad_fn=<SumBackward1>)
+    """
+
+    domain = "finite numbers"
+
+    def __init__(self, n_features: int, *, floor: float = 1e-3) -> None:
+        super().__init__(n_features)
+        if not 0 < floor < 1:
+            raise ValueError(f"floor must lie in (0, 1), got {floor}")
+        self.floor = floor
+        self.raw = nn.Parameter(torch.full((n_features,), 1.0 - floor, dtype=torch.float64).expm1().log().float())
+
+    @property
+    def stddev(self) -> Float[Tensor, " features"]:
+        """The learned standard deviation of each feature."""
+        return self.floor + softplus(self.raw)
+
+    def entry_log_prob(
+        self, outputs: Float[Tensor, "..."], values: Float[Tensor, "..."], columns: Int[Tensor, " entries"] | slice
+    ) -> Float[Tensor, "..."]:
+        """Give the log-density of each value."""
+        stddev = self.stddev[columns]
+        return -0.5 * ((values - outputs) / stddev).square() - stddev.log() - 0.5 * log(2.0 * pi)
+
+    def mean(
+        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
+    ) -> Float[Tensor, "rows features"]:
+        """Give the mean of each feature."""
+        return outputs
+
+    def sample(
+        self,
+        outputs: Float[Tensor, "rows features"],
+        generator: np.random.Generator,
+        totals: Float[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows features"]:
+        """Draw values."""
+        return from_numpy(generator.normal(to_numpy(outputs), to_numpy(self.stddev)), outputs)
+
+    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+        """Say of each value whether it is finite."""
+        return np.isfinite(values)

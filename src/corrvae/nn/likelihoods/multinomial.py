@@ -1,0 +1,109 @@
+"""Counts as draws from a softmax over the features."""
+
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from corrvae.nn.kernels import sums
+from corrvae.nn.likelihoods.base import Likelihood, from_numpy, to_numpy
+from corrvae.nn.rows import Rows, SparseRows
+
+# An output that leaves a feature no probability. Not minus infinity, whose softmax over a row without any observed
+# feature is not a number.
+_NEVER = -1e30
+
+
+@final
+class Multinomial(Likelihood):
+    """The row's counts are independent draws from softmax(outputs): log p = sum_k x_k log softmax(outputs)_k.
+
+    The number of draws is taken as given, and the multinomial coefficient, which no parameter changes, is left out:
+    this is the probability of the draws in one order. Missing counts condition the draws on the features that were
+    observed, that is, the softmax runs over those. A row of zeros has log-probability 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from corrvae.nn import DenseRows
+    >>> Multinomial(4).log_prob(torch.zeros(1, 4), DenseRows(torch.tensor([[2.0, 0.0, 0.0, 1.0]]))).exp()
+    tensor([0.0156])
+    """
+
+    domain = "finite numbers that are not negative"
+
+    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
+        """Give the log-probability of each row of `target`, its missing entries left out."""
+        if target.observed is not None:
+            missing = _missing(target, target.observed)
+            log_probabilities = outputs.masked_fill(missing, _NEVER).log_softmax(1).masked_fill(missing, 0.0)
+            return (log_probabilities * target.dense()).sum(1)
+        if isinstance(target, SparseRows):
+            return _SparseCounts.apply(outputs, target)  # pyright: ignore[reportReturnType]
+        return (outputs.log_softmax(1) * target.dense()).sum(1)
+
+    def mean(
+        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
+    ) -> Float[Tensor, "rows features"]:
+        """Give the expected counts, or the probabilities if no totals are given."""
+        probabilities = outputs.softmax(1)
+        return probabilities if totals is None else probabilities * totals[:, None]
+
+    def sample(
+        self,
+        outputs: Float[Tensor, "rows features"],
+        generator: np.random.Generator,
+        totals: Float[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows features"]:
+        """Draw counts: as many as the totals say (rounded), one if they are not given."""
+        draws = np.ones(len(outputs), dtype=np.int64) if totals is None else np.rint(to_numpy(totals)).astype(np.int64)
+        probabilities = to_numpy(outputs.double().softmax(1))
+        return from_numpy(generator.multinomial(draws, probabilities), outputs)
+
+    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+        """Say of each value whether it is finite and not negative."""
+        return (values >= 0) & np.isfinite(values)
+
+
+def _missing(target: Rows, observed: Tensor) -> Tensor:
+    """Where the target is missing, as a mask over rows and columns."""
+    if not isinstance(target, SparseRows):
+        return ~observed
+    mask = observed.new_zeros(target.shape)
+    mask.view(-1)[target.pattern.flat] = ~observed
+    return mask
+
+
+class _SparseCounts(torch.autograd.Function):
+    """The sum over a row's non-zeros of counts times log softmax.
+
+    The gradient, counts less their total times the softmax, is one dense matrix into which the counts are added.
+    """
+
+    @staticmethod
+    def forward(ctx, outputs: Tensor, target: SparseRows) -> Tensor:
+        log_probabilities = outputs.log_softmax(1)
+        ctx.target = target
+        ctx.save_for_backward(log_probabilities)
+        if outputs.device.type != "cpu":
+            return target.sum_entries(target.take(log_probabilities).mul_(target.values))
+        values = outputs.new_empty(len(outputs))
+        sums.weighted_entries(log_probabilities.numpy(), *_entries(target), values.numpy())
+        return values
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (log_probabilities,), target = gradients, ctx.saved_tensors, ctx.target
+        into = log_probabilities.exp()
+        if into.device.type == "cpu":
+            sums.counts_gradient(into.numpy(), *_entries(target), gradient.contiguous().numpy())
+            return into, None
+        into.mul_((-target.sums() * gradient)[:, None])
+        into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
+        return into, None
+
+
+def _entries(target: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return target.pattern.columns.numpy(), target.pattern.offsets.numpy(), target.values.numpy()

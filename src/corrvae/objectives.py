@@ -1,0 +1,324 @@
+"""The objectives, one function for one equation, as named per-vertex terms.
+
+All are maximised. Closed forms are summed over latent dimensions; correlations enter as pre-activations a with
+rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is close to 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from corrvae.nn.closed_forms import draw_with_kl, kl_from_standard, log_cosh, quadratic
+from corrvae.nn.encoder import Marginals
+from corrvae.nn.prior import PairPrior
+
+Gamma = float | tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """An average over draws that estimates, without bias, a sum over the graph divided by its number of vertices.
+
+    Attributes
+    ----------
+    values
+        One for each draw.
+    scale, weights
+        The estimate is ``scale * sum(weights * values)``, weights of 1 if there are none.
+    """
+
+    values: Float[Tensor, " draws"]
+    scale: float
+    weights: Float[Tensor, " draws"] | None = None
+
+    @property
+    def value(self) -> Float[Tensor, ""]:
+        """The estimate."""
+        return torch.dot(self.values, self.factors(1.0))
+
+    def factors(self, sign: float) -> Float[Tensor, " draws"]:
+        """Give what each value is multiplied with, times `sign`."""
+        if self.weights is None:
+            return self.values.new_full(self.values.shape, sign * self.scale)
+        return self.weights * (sign * self.scale)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """An objective and its terms, each divided by the number of vertices.
+
+    The terms are summed up when they are read; a training step needs the total alone.
+
+    Attributes
+    ----------
+    total
+        The objective.
+    means
+        What it consists of.
+    """
+
+    total: Float[Tensor, ""]
+    means: Mapping[str, Mean]
+
+    @property
+    def reconstruction(self) -> Float[Tensor, ""]:
+        """E log p(x given z)."""
+        return self._value("reconstruction")
+
+    @property
+    def singleton(self) -> Float[Tensor, ""]:
+        """KL of the singleton posteriors from their prior, before gamma."""
+        return self._value("singleton")
+
+    @property
+    def edge(self) -> Float[Tensor, ""]:
+        """Weighted sum of T over the edges: what the pair prior adds to the KL divergence."""
+        return self._value("edge")
+
+    @property
+    def non_edge(self) -> Float[Tensor, ""]:
+        """(2/n) times the sum of all pairs' mutual information, before gamma."""
+        return self._value("non_edge")
+
+    @property
+    def bound(self) -> Float[Tensor, ""]:
+        """The evidence lower bound: the objective without the terms that gamma adds."""
+        return self.reconstruction - self.singleton - self.edge
+
+    def floats(self) -> dict[str, float]:
+        """Give the terms and the total as numbers by name."""
+        names = ("reconstruction", "singleton", "edge", "non_edge", "total")
+        return {name: getattr(self, name).item() for name in names}
+
+    def _value(self, name: str) -> Tensor:
+        return self.means[name].value if name in self.means else torch.zeros_like(self.total)
+
+
+def _combine(**parts: tuple[float, Mean]) -> Terms:
+    """Add up means with factors, as one product of all values with all factors."""
+    values = torch.cat([mean.values for _, mean in parts.values()])
+    factors = torch.cat([mean.factors(sign) for sign, mean in parts.values()])
+    return Terms(torch.dot(values, factors), {name: mean for name, (_, mean) in parts.items()})
+
+
+def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
+    """KL_i = KL(q_i || p0) = sum over dimensions of (mu^2 + s^2 - 1) / 2 - log s.
+
+    Examples
+    --------
+    >>> singleton_kl(Marginals.of(torch.ones(1, 3), torch.ones(1, 3)))
+    tensor([1.5000])
+    """
+    return kl_from_standard(marginals.joint)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Latent points drawn from their posteriors, and the KL divergences of these.
+
+    Attributes
+    ----------
+    z
+        One point for each vertex.
+    kl
+        KL_i for each vertex.
+    """
+
+    z: Float[Tensor, "drawn dim"]
+    kl: Float[Tensor, " drawn"]
+
+
+def draw(marginals: Marginals, noise: Float[Tensor, "drawn dim"]) -> Draws:
+    """z_i = mu_i + s_i noise_i and KL_i, for the first vertices, as many as there is noise for.
+
+    Examples
+    --------
+    >>> draws = draw(Marginals.of(torch.ones(4, 3), torch.ones(4, 3)), torch.zeros(2, 3))
+    >>> draws.z.shape, draws.kl
+    (torch.Size([2, 3]), tensor([1.5000, 1.5000]))
+    """
+    return Draws(*draw_with_kl(marginals.joint, noise))
+
+
+def edge_term(
+    marginals: Marginals,
+    edges: Int[Tensor, "edges 2"],
+    prior: PairPrior,
+    pre_activation: Float[Tensor, "edges dim"] | None = None,
+) -> Float[Tensor, " edges"]:
+    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j for each edge.
+
+    Parameters
+    ----------
+    marginals
+        Singleton posteriors.
+    edges
+        Pairs of positions in `marginals`.
+    prior
+        The pair prior.
+    pre_activation
+        a with rho = tanh(a), for each edge; ``None`` for independent posteriors (rho = 0).
+
+    Examples
+    --------
+    >>> two, edge = Marginals.of(torch.zeros(2, 1), torch.ones(2, 1)), torch.tensor([[0, 1]])
+    >>> edge_term(two, edge, PairPrior.of(0.8, 1), torch.tensor([[0.8]]).atanh())
+    tensor([0.])
+    """
+    first, second = edges.T.contiguous()
+    if pre_activation is None:
+        factors = prior.apart_independent, prior.together_independent
+        return quadratic(marginals.joint, first, second, *factors, prior.half_log_determinant)
+    values = quadratic(marginals.joint, first, second, prior.apart, prior.together, prior.half_log_determinant)
+    # tau - rho from 1 - rho and 1 - tau, each of which is accurate when both correlations are close to 1.
+    excess = 2.0 * torch.sigmoid(prior.minus_twice_sign * pre_activation) - prior.complement
+    stddev = marginals.stddev
+    coupling = stddev.index_select(0, first) * stddev.index_select(0, second) * excess
+    return values + torch.mv(coupling, prior.product) + mutual_information(pre_activation)
+
+
+def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tensor, " pairs"]:
+    """I_ij = -1/2 log(1 - rho^2) = log cosh a, summed over dimensions.
+
+    Examples
+    --------
+    >>> mutual_information(torch.tensor([[0.0, 0.8]]).atanh())
+    tensor([0.5108])
+    """
+    return log_cosh(pre_activation).sum(1)
+
+
+def mean_over_vertices(values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"] | None = None) -> Mean:
+    """(1/n) sum_i of a vertex term, from vertices drawn uniformly.
+
+    Parameters
+    ----------
+    values
+        The term of each vertex drawn.
+    weights
+        Sample weights of these vertices, scaled to have mean 1 over all n.
+
+    Examples
+    --------
+    >>> mean_over_vertices(torch.tensor([1.0, 3.0])).value
+    tensor(2.)
+    """
+    return Mean(values, 1.0 / len(values), weights)
+
+
+def mean_over_edges(
+    values: Float[Tensor, " drawn"], weights: Float[Tensor, " drawn"], *, n_vertices: int, n_edges: int
+) -> Mean:
+    """(1/n) sum_e w_e T_e, from edges drawn uniformly: (m/n) mean w_e T_e.
+
+    Examples
+    --------
+    >>> mean_over_edges(torch.tensor([2.0]), torch.tensor([0.5]), n_vertices=4, n_edges=6).value
+    tensor(1.5000)
+    """
+    return Mean(values, n_edges / (n_vertices * len(values)), weights)
+
+
+def mean_over_weighted_edges(values: Float[Tensor, " drawn"], *, n_vertices: int, total_weight: float) -> Mean:
+    """(1/n) sum_e w_e T_e, from edges drawn in proportion to w_e: (W/n) mean T_e.
+
+    W, the sum of all w_e, is the number of vertices less that of connected components.
+
+    Examples
+    --------
+    >>> mean_over_weighted_edges(torch.tensor([2.0]), n_vertices=4, total_weight=3.0).value
+    tensor(1.5000)
+    """
+    return Mean(values, total_weight / (n_vertices * len(values)))
+
+
+def mean_over_pairs(values: Float[Tensor, " drawn"], *, n_vertices: int) -> Mean:
+    """(1/n) (2/n) sum_{i<j} I_ij, from pairs drawn uniformly: ((n-1)/n) mean I_ij.
+
+    Examples
+    --------
+    >>> mean_over_pairs(torch.tensor([1.0, 3.0]), n_vertices=4).value
+    tensor(1.5000)
+    """
+    return Mean(values, (n_vertices - 1) / (n_vertices * len(values)))
+
+
+def vae(reconstruction: Mean, singleton: Mean, *, warmup: float = 1.0) -> Terms:
+    """E log p - KL; `warmup` scales the KL divergence while training begins.
+
+    Examples
+    --------
+    >>> vae(Mean(torch.tensor([-3.0]), 1.0), Mean(torch.tensor([1.0]), 1.0)).total
+    tensor(-4.)
+    """
+    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton))
+
+
+def cvae_ind(reconstruction: Mean, singleton: Mean, edge: Mean, *, warmup: float = 1.0) -> Terms:
+    """E log p - KL - sum_e w_e T_e, with T at rho = 0.
+
+    Examples
+    --------
+    >>> one = Mean(torch.tensor([1.0]), 1.0)
+    >>> cvae_ind(one, one, one).total
+    tensor(-1.)
+    """
+    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton), edge=(-warmup, edge))
+
+
+def cvae_corr(
+    reconstruction: Mean,
+    singleton: Mean,
+    edge: Mean,
+    non_edge: Mean,
+    *,
+    gamma: Gamma = 1.0,
+    warmup: float = 1.0,
+) -> Terms:
+    """E log p - KL - sum_e w_e T_e - gamma (KL + (2/n) sum_{i<j} I_ij).
+
+    Parameters
+    ----------
+    reconstruction, singleton, edge, non_edge
+        The terms, each per vertex.
+    gamma
+        One number, or one for the singleton KL and one for the pairs.
+    warmup
+        Factor of all terms but the reconstruction.
+
+    Examples
+    --------
+    >>> one = Mean(torch.tensor([1.0]), 1.0)
+    >>> cvae_corr(one, one, one, one, gamma=2.0).total
+    tensor(-5.)
+    >>> cvae_corr(one, one, one, one, gamma=(0.0, 2.0)).total
+    tensor(-3.)
+    """
+    of_singletons, of_pairs = gamma_pair(gamma)
+    return _combine(
+        reconstruction=(1.0, reconstruction),
+        singleton=(-warmup * (1.0 + of_singletons), singleton),
+        edge=(-warmup, edge),
+        non_edge=(-warmup * of_pairs, non_edge),
+    )
+
+
+def gamma_pair(gamma: Gamma) -> tuple[float, float]:
+    """Give gamma as its two factors, of the singleton KL and of the pairs.
+
+    Examples
+    --------
+    >>> gamma_pair(0.1)
+    (0.1, 0.1)
+    """
+    of_singletons, of_pairs = gamma if isinstance(gamma, tuple) else (gamma, gamma)
+    if not (of_singletons >= 0 and of_pairs >= 0):
+        raise ValueError(f"gamma must not be negative, got {gamma}")
+    return float(of_singletons), float(of_pairs)

@@ -1,0 +1,425 @@
+"""Folders of tensors, arrays, tables and JSON, written all at once or not at all.
+
+A folder holds `config.json` and beside it safetensors and Parquet files, which `config.json` lists with their sizes and
+checksums. Everything is checked before it is used, and nothing in a folder is ever executed.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from torch import Tensor
+
+from corrvae.errors import FolderError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+DOCUMENT, TENSORS, ARRAYS = "config.json", "model.safetensors", "arrays.safetensors"
+_RESERVED = ("format", "files", "checksum")
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parquet")
+
+# What a folder may claim before it counts as damaged: nothing that we write comes near these.
+_MOST_DOCUMENT_BYTES = 256 * 2**20
+_DEEPEST_DOCUMENT = 64
+_MOST_CELLS_A_BYTE = 1000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """What a folder holds.
+
+    Attributes
+    ----------
+    document
+        The JSON document, as it was given.
+    tensors, arrays, tables
+        By name; empty if there are none.
+    version
+        Version of the format that the folder was written in.
+    """
+
+    document: dict[str, Any]
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    tables: "dict[str, pyarrow.Table]" = field(default_factory=dict)
+    version: int = 1
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    document: Mapping[str, Any],
+    tensors: Mapping[str, Tensor] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
+    tables: "Mapping[str, pyarrow.Table] | None" = None,
+    version: int = 1,
+) -> None:
+    """Write a folder, all at once: a reader finds the old one or the new one, never half of one.
+
+    A folder of the same kind is replaced. Anything else that is in the way is left alone, with a `FolderError`.
+
+    Parameters
+    ----------
+    path
+        Where. The folder above is made if it is not there.
+    kind
+        What kind of folder this is, such as "corrvae model"; `read_folder` asks for it.
+    document
+        What goes into `config.json`: numbers (finite ones), strings, booleans, None, lists, and mappings from strings.
+    tensors, arrays
+        By name, for `model.safetensors` and `arrays.safetensors`.
+    tables
+        By name (small letters, digits, underscores), each for a Parquet file of that name.
+    version
+        Version of the format of this kind.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     write_folder(f"{parent}/run", kind="note", document={"n": 3}, tensors={"w": torch.ones(2)})
+    ...     found = read_folder(f"{parent}/run", kind="note")
+    >>> found.document, found.tensors
+    ({'n': 3}, {'w': tensor([1., 1.])})
+    """
+    target = Path(os.path.realpath(path))  # a link to a folder keeps pointing to it
+    _refuse_what_is_not_ours(target, kind)
+    writers = _writers(tensors or {}, arrays or {}, tables or {})
+    about = {"format": {"kind": kind, "version": version}, **_plain_document(target, document)}
+    with _told_as_folder_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = _beside(target, "writing")
+        draft.mkdir()
+        try:
+            about["files"] = {name: _write_file(draft / name, write) for name, write in writers.items()}
+            text = json.dumps({**about, "checksum": _document_checksum(about)}, indent=1)
+            _write_file(draft / DOCUMENT, lambda place: place.write_text(text + "\n", encoding="utf-8"))
+            _sync(draft)
+            _put_in_place(draft, target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> Folder:
+    """Read a folder that `write_folder` wrote, after checking that it is whole.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    kind
+        The kind it should be of.
+    newest
+        The newest version of the format that the caller understands.
+
+    Raises
+    ------
+    FolderError
+        If the folder is missing, damaged, of another kind, or of a newer version.
+
+    Examples
+    --------
+    >>> read_folder("no/such/folder", kind="note")
+    Traceback (most recent call last):
+    corrvae.errors.FolderError: no/such/folder: there is no such folder
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise FolderError(folder, _why_missing(folder))
+    document = _read_document(folder)
+    form, files = document.pop("format"), document.pop("files")
+    if form["kind"] != kind:
+        raise FolderError(folder, f"this is a folder of the kind {form['kind']!r}, not {kind!r}")
+    if form["version"] > newest:
+        raise FolderError(
+            folder,
+            f"it was written by a newer corrvae (format {form['version']}; this one reads up to {newest}); "
+            "install a newer corrvae to read it",
+        )
+    contents = {name: _read_file(folder / name, claim) for name, claim in files.items()}
+    tables = {name: _table(folder / name, data) for name, data in contents.items() if name.endswith(".parquet")}
+    return Folder(
+        document,
+        _tensors(folder / TENSORS, contents.get(TENSORS)),
+        _arrays(folder / ARRAYS, contents.get(ARRAYS)),
+        {name.removesuffix(".parquet"): table for name, table in tables.items()},
+        form["version"],
+    )
+
+
+# Writing
+
+
+def _writers(
+    tensors: Mapping[str, Tensor], arrays: Mapping[str, np.ndarray], tables: "Mapping[str, pyarrow.Table]"
+) -> dict[str, Callable[[Path], object]]:
+    """Give, for each file by name, what writes it."""
+    writers: dict[str, Callable[[Path], object]] = {}
+    if tensors:
+        writers[TENSORS] = lambda place: _save_tensors(place, tensors)
+    if arrays:
+        writers[ARRAYS] = lambda place: _save_arrays(place, arrays)
+    for name, table in tables.items():
+        if not _TABLE_NAME.fullmatch(name):
+            raise ValueError(f"a table's name has small letters, digits and underscores; got {name!r}")
+        writers[f"{name}.parquet"] = lambda place, table=table: _save_table(place, table)
+    return writers
+
+
+def _save_tensors(place: Path, tensors: Mapping[str, Tensor]) -> None:
+    from safetensors.torch import save_file
+
+    plain: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        storage = tensor.untyped_storage().data_ptr()
+        # The format knows no shared memory, so weights that are tied are written twice.
+        plain[name] = tensor.clone() if storage in storages else tensor
+        storages.add(storage)
+    save_file(plain, place)
+
+
+def _save_arrays(place: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}, place)
+
+
+def _save_table(place: Path, table: "pyarrow.Table") -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, place, compression="zstd")
+
+
+def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    taken = [name for name in _RESERVED if name in document]
+    if taken:
+        raise ValueError(f"the document of a folder cannot have entries named {taken}")
+    try:
+        plain = json.loads(json.dumps(dict(document), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{target}: the document cannot be written as JSON ({error})") from error
+    return plain
+
+
+def _write_file(place: Path, write: Callable[[Path], object]) -> dict[str, Any]:
+    """Write one file through to the disk; give its size and checksum."""
+    write(place)
+    with place.open("rb+") as stream:
+        os.fsync(stream.fileno())
+        return {"bytes": place.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    if not target.exists():
+        draft.rename(target)
+    else:
+        # No system renames over a folder that has files in it, so the old one steps aside first.
+        aside = _beside(target, "old")
+        target.rename(aside)
+        try:
+            draft.rename(target)
+        except OSError:
+            aside.rename(target)
+            raise
+        _sync(target.parent)
+        shutil.rmtree(aside, ignore_errors=True)
+    _sync(target.parent)
+
+
+def _refuse_what_is_not_ours(target: Path, kind: str) -> None:
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir():
+        raise FolderError(target, "there is a file of this name; choose another")
+    found = {place.name for place in target.iterdir()}
+    if not found:
+        return
+    advice = "nothing was written; choose another folder, or remove this one"
+    try:
+        document = _read_document(target)
+    except FolderError as error:
+        raise FolderError(target, f"a folder with other contents is in the way ({error.problem}); {advice}") from error
+    if document["format"]["kind"] != kind:
+        raise FolderError(target, f"a folder of the kind {document['format']['kind']!r} is in the way; {advice}")
+    strangers = sorted(found - {DOCUMENT, *document["files"]})
+    if strangers:
+        raise FolderError(target, f"the folder also holds {', '.join(strangers[:5])}; {advice}")
+
+
+def _beside(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
+
+
+def _sync(folder: Path) -> None:
+    """Write a folder's list of names through to the disk."""
+    if os.name == "nt":  # where a folder cannot be opened
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _told_as_folder_errors(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except FolderError:
+        raise
+    except OSError as error:
+        raise FolderError(target, f"cannot be written ({error.strerror or error})") from error
+
+
+# Reading
+
+
+def _why_missing(folder: Path) -> str:
+    if folder.exists():
+        return "this is a file, not a folder"
+    aside = sorted(folder.parent.glob(f".{folder.name}.????????.old")) if folder.parent.is_dir() else []
+    if aside:
+        return f"there is no such folder; a save was interrupted, and what it was to replace is {aside[-1]}"
+    return "there is no such folder"
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """Read `config.json` and check all that it says about the folder."""
+    place = folder / DOCUMENT
+    if not os.path.lexists(place):
+        raise FolderError(folder, f"there is no {DOCUMENT} in it, so corrvae did not write it")
+    data = _read_regular(place, _MOST_DOCUMENT_BYTES)
+    try:
+        document = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise FolderError(place, f"damaged: not JSON ({error})") from error
+    if not isinstance(document, dict) or not _is_format(document.get("format")):
+        raise FolderError(folder, f"its {DOCUMENT} names no format, so corrvae did not write it")
+    if not _is_shallow(document):
+        raise FolderError(place, f"damaged: nested more than {_DEEPEST_DOCUMENT} deep")
+    if document.pop("checksum", None) != _document_checksum(document):
+        raise FolderError(place, "damaged or edited: its contents do not match its checksum")
+    files = document.get("files")
+    if not isinstance(files, dict) or not all(map(_is_claim, files.values())):
+        raise FolderError(place, "damaged: it does not list the folder's files with sizes and checksums")
+    for name in files:
+        if not _FILE_NAME.fullmatch(name):
+            raise FolderError(place, f"it lists a file {name!r}, which no folder of ours has")
+    return document
+
+
+def _read_file(place: Path, claim: dict[str, Any]) -> bytes:
+    if not os.path.lexists(place):
+        raise FolderError(place, f"missing, though {DOCUMENT} lists it")
+    data = _read_regular(place, claim["bytes"])
+    if len(data) < claim["bytes"]:
+        raise FolderError(place, f"truncated: it has {len(data):,} bytes of {claim['bytes']:,}")
+    if hashlib.sha256(data).hexdigest() != claim["sha256"]:
+        raise FolderError(place, "damaged: its contents do not match its checksum")
+    return data
+
+
+def _read_regular(place: Path, most: int) -> bytes:
+    """Read a file that must be one (no link, which could lead out of the folder) and not larger than expected."""
+    try:
+        found = place.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise FolderError(place, "not a regular file; links are not followed")
+        if found.st_size > most:
+            raise FolderError(place, f"damaged: it has {found.st_size:,} bytes, more than the {most:,} expected")
+        return place.read_bytes()
+    except OSError as error:
+        raise FolderError(place, f"cannot be read ({error.strerror or error})") from error
+
+
+def _tensors(place: Path, data: bytes | None) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    if data is None:
+        return {}
+    try:
+        # copied, so that their memory is aligned as torch's own is
+        return {name: tensor.clone() for name, tensor in load(data).items()}
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FolderError(place, f"damaged: not a safetensors file ({error})") from error
+
+
+def _arrays(place: Path, data: bytes | None) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    if data is None:
+        return {}
+    try:
+        return load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FolderError(place, f"damaged: not a safetensors file ({error})") from error
+
+
+def _table(place: Path, data: bytes) -> "pyarrow.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
+        if cells > _MOST_CELLS_A_BYTE * len(data):
+            raise FolderError(place, f"damaged: it claims {cells:,} values in {len(data):,} bytes")
+        return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise FolderError(place, f"damaged: not a Parquet file ({error})") from error
+
+
+def _is_format(form: Any) -> bool:
+    if not isinstance(form, dict) or not isinstance(form.get("kind"), str):
+        return False
+    version = form.get("version")
+    return isinstance(version, int) and not isinstance(version, bool) and version >= 1
+
+
+def _is_claim(claim: Any) -> bool:
+    if not isinstance(claim, dict) or not isinstance(claim.get("sha256"), str):
+        return False
+    size = claim.get("bytes")
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 0
+
+
+def _is_shallow(document: Any) -> bool:
+    level = [document]
+    for _ in range(_DEEPEST_DOCUMENT):
+        level = [
+            child
+            for part in level
+            if isinstance(part, dict | list)
+            for child in (part.values() if isinstance(part, dict) else part)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _document_checksum(document: dict[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

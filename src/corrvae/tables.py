@@ -1,0 +1,205 @@
+"""What users bring as X: arrays, memory maps, SciPy sparse matrices, pandas and polars frames, read and checked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from scipy import sparse
+
+from corrvae.graphs.ids import VertexIds, id_array
+from corrvae.nn.features import DENSITY_LIMIT
+
+Matrix = np.ndarray | sparse.csr_array
+
+# Rows looked at together, so that a memory map is read piece by piece.
+_ROWS = 4096
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features as they were read, and the ids of their rows where the user's table has some.
+
+    Attributes
+    ----------
+    matrix
+        Array, memory map or CSR; a dense table of mostly zeros has become CSR.
+    ids
+        The index of a data frame; ``None`` if there is none, or if it only counts rows.
+    """
+
+    matrix: Matrix
+    ids: Shaped[np.ndarray, " rows"] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return shape_of(self.matrix)[0]
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Table:
+    """Read X for a scikit-learn estimator, and refuse what cannot be features.
+
+    Parameters
+    ----------
+    estimator
+        Learns the number and names of the columns (`reset`), or has learned them.
+    X
+        The user's table.
+    reset
+        Whether to learn columns, or to compare with those learned.
+    missing
+        Whether NaN stands for a missing entry.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from sklearn.base import BaseEstimator
+    >>> frame = pandas.DataFrame({"red": [1.0, 2.0], "blue": [3.0, 4.0]}, index=["ann", "bob"])
+    >>> read_table(BaseEstimator(), frame, reset=True).ids
+    array(['ann', 'bob'], dtype=object)
+    """
+    from sklearn.utils.validation import validate_data
+
+    checked = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, ensure_min_features=1
+    )
+    # scikit-learn gives a plain view of a memory map; the networks' table must know that it is one.
+    matrix = X if isinstance(X, np.memmap) else _compact(checked)
+    _check_numbers(matrix, missing)
+    if isinstance(matrix, sparse.csr_array):
+        matrix = sparse.csr_array(matrix, dtype=np.float32)
+    return Table(matrix, _row_ids(X))
+
+
+def check_weights(sample_weight: Any, table: Table) -> Float[np.ndarray, " rows"]:
+    """Read a weight for each row: finite, not negative, not all zero.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], Table(np.eye(2)))
+    array([1., 2.])
+    """
+    from sklearn.utils.validation import _check_sample_weight
+
+    return _check_sample_weight(sample_weight, table.matrix, dtype=np.float64, ensure_non_negative=True)
+
+
+def fingerprint(matrix: Matrix) -> str:
+    """Give a short code of a matrix's shape and entries, by which the training data can be recognised.
+
+    Examples
+    --------
+    >>> fingerprint(np.eye(3)) == fingerprint(np.eye(3, dtype=np.float32))
+    True
+    """
+    code = blake2b(repr(shape_of(matrix)).encode(), digest_size=16)
+    if isinstance(matrix, sparse.csr_array):
+        for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float32)):
+            code.update(np.ascontiguousarray(part).data)
+    else:
+        for _, piece in _pieces(matrix):
+            code.update(np.ascontiguousarray(piece, dtype=np.float32).data)
+    return code.hexdigest()
+
+
+def empty_rows(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
+    """Give the rows without an entry other than zero.
+
+    Examples
+    --------
+    >>> empty_rows(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    array([1])
+    """
+    if isinstance(matrix, sparse.csr_array):
+        row_of = np.repeat(np.arange(shape_of(matrix)[0]), np.diff(matrix.indptr))
+        return np.flatnonzero(np.bincount(row_of[matrix.data != 0], minlength=shape_of(matrix)[0]) == 0)
+    return np.concatenate([begin + np.flatnonzero(~piece.any(1)) for begin, piece in _pieces(matrix)])
+
+
+def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
+    """Give the sum of each row, missing entries left out.
+
+    Examples
+    --------
+    >>> row_totals(np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    array([3., 3.])
+    """
+    if isinstance(matrix, sparse.csr_array):
+        row_of = np.repeat(np.arange(shape_of(matrix)[0]), np.diff(matrix.indptr))
+        values = np.nan_to_num(matrix.data.astype(np.float64), nan=0.0)
+        return np.bincount(row_of, weights=values, minlength=shape_of(matrix)[0])
+    return np.concatenate([np.nansum(piece, axis=1, dtype=np.float64) for _, piece in _pieces(matrix)])
+
+
+def shape_of(matrix: Matrix) -> tuple[int, int]:
+    """Give rows and columns.
+
+    Examples
+    --------
+    >>> shape_of(sparse.csr_array(np.eye(3)))
+    (3, 3)
+    """
+    return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
+
+
+def _pieces(matrix: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    for begin in range(0, len(matrix), _ROWS):
+        yield begin, np.asarray(matrix[begin : begin + _ROWS])
+
+
+def _compact(checked: Any) -> Matrix:
+    """Give CSR without repeated entries for sparse or mostly zero data, and other arrays as they are."""
+    if sparse.issparse(checked):
+        matrix = sparse.csr_array(checked)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return matrix
+    share = np.count_nonzero(checked) / max(checked.size, 1)
+    return sparse.csr_array(checked) if share <= DENSITY_LIMIT else checked
+
+
+def _check_numbers(matrix: Matrix, missing: bool) -> None:
+    """Refuse the first infinity, number too large for float32 and, unless it may be missing, NaN."""
+    if isinstance(matrix, sparse.csr_array):
+        wrong = np.flatnonzero(_is_wrong(matrix.data, missing))
+        if len(wrong):
+            row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+            _refuse(row, int(matrix.indices[wrong[0]]), float(matrix.data[wrong[0]]))
+        return
+    for begin, piece in _pieces(matrix):
+        wrong = np.argwhere(_is_wrong(piece, missing))
+        if len(wrong):
+            row, column = (int(index) for index in wrong[0])
+            _refuse(begin + row, column, float(piece[row, column]))
+
+
+def _is_wrong(values: np.ndarray, missing: bool) -> np.ndarray:
+    if values.dtype.kind != "f":
+        return np.zeros(values.shape, dtype=bool)
+    fine = np.abs(values) <= _LARGEST
+    return ~(fine | np.isnan(values)) if missing else ~fine
+
+
+def _refuse(row: int, column: int, value: float) -> None:
+    place = f"X holds {'NaN' if np.isnan(value) else 'infinity (inf)' if np.isinf(value) else f'{value:g}'} "
+    place += f"in row {row}, column {column}"
+    if np.isnan(value):
+        raise ValueError(f'{place}. If NaN stands for a missing entry, set missing="mask"; else fill or drop it')
+    if np.isinf(value):
+        raise ValueError(f"{place}; features must be finite")
+    raise ValueError(f"{place}, which is too large for float32; rescale the features")
+
+
+def _row_ids(X: Any) -> np.ndarray | None:
+    """Give a pandas index as ids, unless it only counts the rows; frames of other libraries have none."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or not hasattr(index, "to_numpy"):
+        return None
+    ids = id_array(index.to_numpy(), "the index of X")
+    return None if VertexIds(ids.copy(), len(ids)).are_rows else ids

@@ -1,0 +1,152 @@
+"""Checkpoints: folders, one for each step at which one was written, of which the newest is kept."""
+
+import hashlib
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from corrvae.errors import FolderError
+from corrvae.nn.rows import SparseRows
+from corrvae.persistence import DOCUMENT, Folder, read_folder, write_folder
+from corrvae.training.data import TrainingData
+from corrvae.training.settings import TrainingSettings
+
+KIND, VERSION = "corrvae checkpoint", 1
+_STEP = re.compile(r"step-(\d{9,})")
+_DRAFT = re.compile(r"\.step-\d{9,}\.[0-9a-f]{8}\.(writing|old)")
+_HASHED_ROWS = 4096
+# What may differ between the run that wrote a checkpoint and the run that goes on from it.
+_FREE = ("max_steps", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "resume")
+
+
+@final
+class CheckpointFolder:
+    """Where a run's checkpoints are.
+
+    A checkpoint is a folder ``step-000001000`` within this one. It appears all at once, and only then does the one
+    before it go, so that there is a whole one at any moment.
+
+    Parameters
+    ----------
+    path
+        The folder; made when the first checkpoint is written.
+    run
+        What the run is, as JSON (see `describe_run`): a checkpoint of another run is refused.
+    """
+
+    def __init__(self, path: Path, run: Mapping[str, Any]) -> None:
+        self.path = path
+        self.run = dict(run)
+
+    def latest(self) -> Path | None:
+        """Give the newest checkpoint's folder."""
+        found = self._steps()
+        return found[max(found)] if found else None
+
+    def write(self, step: int, document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
+        """Write a checkpoint, then remove those before it."""
+        place = self.path / f"step-{step:09d}"
+        write_folder(
+            place, kind=KIND, version=VERSION, document={**document, "run": self.run, "step": step}, tensors=tensors
+        )
+        for other in self._steps().values():
+            if other != place:
+                shutil.rmtree(other, ignore_errors=True)
+        return place
+
+    def read(self) -> Folder | None:
+        """Read the newest checkpoint; ``None`` if there is none."""
+        self._sweep()
+        place = self.latest()
+        if place is None:
+            return None
+        found = read_folder(place, kind=KIND, newest=VERSION)
+        was = found.document.get("run")
+        if not isinstance(was, dict):
+            raise FolderError(place, "damaged: it does not say which run it belongs to")
+        for name, value in self.run.items():
+            if was.get(name) != value:
+                raise FolderError(
+                    place,
+                    f"this checkpoint belongs to another run: its {name} is {was.get(name)!r}, this run's is "
+                    f"{value!r}; give another folder, or resume=False to begin anew",
+                )
+        return found
+
+    def clear(self) -> None:
+        """Remove the checkpoints of a run before."""
+        for place in self._steps().values():
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _steps(self) -> dict[int, Path]:
+        if not self.path.is_dir():
+            return {}
+        matches = ((place, _STEP.fullmatch(place.name)) for place in self.path.iterdir())
+        return {int(match[1]): place for place, match in matches if match and (place / DOCUMENT).is_file()}
+
+    def _sweep(self) -> None:
+        """Remove what a run that was killed while writing left behind."""
+        for place in self.path.iterdir() if self.path.is_dir() else ():
+            if _DRAFT.fullmatch(place.name):
+                shutil.rmtree(place, ignore_errors=True)
+
+
+@final
+class Timetable:
+    """When checkpoints are due."""
+
+    def __init__(self, settings: TrainingSettings) -> None:
+        self._steps = settings.checkpoint_steps
+        self._seconds = None if settings.checkpoint_minutes is None else 60.0 * settings.checkpoint_minutes
+        self._last = time.monotonic()
+
+    def is_due(self, step: int) -> bool:
+        """Whether a checkpoint should be written after this step."""
+        if self._steps is not None and step % self._steps == 0:
+            return True
+        return self._seconds is not None and time.monotonic() - self._last >= self._seconds
+
+    def written(self) -> None:
+        """Note that one was written."""
+        self._last = time.monotonic()
+
+
+def describe_run(
+    model: nn.Module,
+    data: TrainingData,
+    settings: TrainingSettings,
+    validation: TrainingData | None,
+    device: torch.device,
+) -> dict[str, Any]:
+    """Say, as JSON, all that must be the same for a checkpoint to be taken up."""
+    numbers = {name: value for name, value in asdict(settings).items() if name not in _FREE}
+    numbers["gamma"] = list(settings.gamma) if isinstance(settings.gamma, tuple) else settings.gamma
+    return {
+        **numbers,
+        "device": device.type,
+        "networks": {name: [str(tensor.dtype), *tensor.shape] for name, tensor in model.state_dict().items()},
+        "data": _describe_data(data),
+        "validation": None if validation is None else _describe_data(validation),
+    }
+
+
+def _describe_data(data: TrainingData) -> dict[str, Any]:
+    """Sizes, and a fingerprint of graph, weights and rows evenly spread (the features may be larger than memory)."""
+    n_rows = data.n_vertices
+    rows = data.table.rows(np.arange(0, n_rows, max(1, n_rows // _HASHED_ROWS)))
+    parts = [rows.values.numpy()]
+    if isinstance(rows, SparseRows):
+        parts += [rows.pattern.columns.numpy(), rows.pattern.offsets.numpy()]
+    parts += [part for part in (data.edges, data.weights, data.sample_weights) if part is not None]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).reshape(-1).data)
+    return {"shape": list(data.table.shape), "edges": data.n_edges, "fingerprint": digest.hexdigest()}

@@ -1,0 +1,109 @@
+"""The objective of validation data: the same draws and the same noise every time."""
+
+from math import ceil
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from corrvae.model import Batch, CorrelatedModel, VertexIndex
+from corrvae.objectives import Gamma, gamma_pair
+from corrvae.training.batches import uniform_pairs
+from corrvae.training.data import TrainingData
+from corrvae.training.history import TERMS, term_values
+
+# Vertices and edges of a piece, and pairs in all: pairs are too many to go through all of them.
+_VERTICES, _EDGES, _PAIRS = 2048, 4096, 8192
+
+
+@final
+class Evaluator:
+    """Evaluates a model's objective on data, over all vertices, all edges, and a fixed sample of pairs.
+
+    Parameters
+    ----------
+    data
+        Usually held out of training.
+    gamma
+        Strength of the regulariser of CVAE_corr.
+    seeds
+        Seeds the noise, the pairs and the features that are drawn anew.
+    device
+        Where the model is.
+    """
+
+    def __init__(
+        self, data: TrainingData, gamma: Gamma, seeds: np.random.SeedSequence, device: torch.device | None = None
+    ) -> None:
+        self.data = data
+        self.gamma = gamma
+        self.device = torch.device("cpu") if device is None else device
+        self._index = VertexIndex(data.n_vertices)
+        of_pieces, self._of_features, of_noise = seeds.spawn(3)
+        self._noise_seed = int(of_noise.generate_state(1, np.uint64)[0])
+        n_pieces = max(1, ceil(data.n_vertices / _VERTICES), ceil(data.n_edges / _EDGES))
+        n_pieces = min(n_pieces, max(1, data.n_vertices // 2))  # a piece has two vertices at least, for a pair
+        generator = np.random.default_rng(of_pieces)
+        self._vertices = np.array_split(generator.permutation(data.n_vertices), n_pieces)
+        self._edges = np.array_split(generator.permutation(data.n_edges), n_pieces)
+        n_pairs = ceil(_PAIRS / n_pieces)
+        self._pairs = [uniform_pairs(max(2, len(piece)), n_pairs, generator) for piece in self._vertices]
+
+    def __call__(self, model: CorrelatedModel) -> dict[str, float]:
+        """Give the terms and the total by name, in evaluation mode; the model is left in the mode it was in."""
+        generator = torch.Generator(self.device).manual_seed(self._noise_seed)
+        of_features = np.random.default_rng(self._of_features)
+        population = self.data.population
+        sums: dict[str, float] = dict.fromkeys(TERMS, 0.0)
+        training = model.training
+        model.eval()
+        try:
+            with torch.inference_mode():
+                for piece in range(len(self._vertices)):
+                    batch = self._batch(piece, of_features)
+                    values = term_values(model.terms(batch, population, gamma=self.gamma, generator=generator))
+                    for name, share in self._shares(piece).items():
+                        if share and name in values:
+                            sums[name] += share * values[name]
+        finally:
+            model.train(training)
+        correlated = model.pair_network is not None and self._has_graph
+        of_singletons, of_pairs = gamma_pair(self.gamma) if correlated else (0.0, 0.0)
+        penalty = (1.0 + of_singletons) * sums["singleton"] + sums["edge"] + of_pairs * sums["non_edge"]
+        return {**sums, "total": sums["reconstruction"] - penalty}
+
+    @property
+    def _has_graph(self) -> bool:
+        return self.data.edges is not None and self.data.n_vertices > 1
+
+    def _shares(self, piece: int) -> dict[str, float]:
+        """Give the part that a piece's mean has in the mean over everything, for each term."""
+        of_vertices = len(self._vertices[piece]) / self.data.n_vertices
+        of_edges = len(self._edges[piece]) / max(1, self.data.n_edges)
+        of_pairs = 1.0 / len(self._vertices)
+        return {"reconstruction": of_vertices, "singleton": of_vertices, "edge": of_edges, "non_edge": of_pairs}
+
+    def _batch(self, piece: int, of_features: np.random.Generator) -> Batch:
+        drawn, picked, weights = self._vertices[piece], self._edges[piece], self.data.sample_weights
+        vertices, edges, edge_weights = drawn, None, None
+        if self.data.edges is not None and self._has_graph:
+            ends, of_edges = self.data.edges[picked], np.ones(len(picked))
+            if len(picked) == 0:  # a piece with few edges still has pairs: an edge without weight stands in
+                ends, of_edges = drawn[None, :2], np.zeros(1)
+            elif self.data.weights is not None:
+                of_edges = self.data.weights[picked]
+            found = self._index.distinct(drawn, ends)
+            vertices, edges, edge_weights = found.vertices, self._tensor(found.positions), self._tensor(of_edges)
+        return Batch(
+            self.data.rows(vertices, of_features).to(self.device),
+            len(drawn),
+            edges=edges,
+            edge_weights=edge_weights,
+            pairs=None if edges is None else self._tensor(self._pairs[piece]),
+            vertex_weights=None if weights is None else self._tensor(weights[drawn]),
+        )
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        kind = np.float32 if array.dtype.kind == "f" else np.int64
+        return torch.from_numpy(array.astype(kind)).to(self.device)

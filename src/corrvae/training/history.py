@@ -1,0 +1,125 @@
+"""What a run reports: its progress while it goes, its history when it is over."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from corrvae.objectives import Mean, Terms
+
+TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class History(Mapping[str, np.ndarray]):
+    """The terms of the objective at every evaluation of a run, as columns by name.
+
+    ``step``, ``epoch`` and ``seconds`` say when. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
+    ``total`` are means over the steps since the evaluation before, per vertex; the same names after ``validation_`` are
+    those of the validation data. ``tau`` is there if it is learned.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append({"step": 10, "total": -3.5})
+    >>> history["total"], len(history), history.n_rows
+    (array([-3.5]), 2, 1)
+    """
+
+    columns: dict[str, list[float]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.array(self.columns[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"History({self.n_rows} evaluations: {', '.join(self.columns)})"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of evaluations."""
+        return len(self.columns.get("step", ()))
+
+    def append(self, row: Mapping[str, float]) -> None:
+        """Add an evaluation; each has the same columns."""
+        for name, value in row.items():
+            self.columns.setdefault(name, []).append(value)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Where a run stands after a step.
+
+    Attributes
+    ----------
+    step, max_steps
+        Steps made, and to be made.
+    epoch
+        How many times each vertex has been drawn.
+    seconds
+        Time since training began.
+    total
+        The objective of this step's batch.
+    evaluation
+        The history's new row, if there was an evaluation after this step.
+    """
+
+    step: int
+    max_steps: int
+    epoch: float
+    seconds: float
+    total: float
+    evaluation: Mapping[str, float] | None = None
+
+
+@final
+class RunningMeans:
+    """Means of the terms over steps."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sums: dict[str, float] = {}
+
+    def add(self, values: Mapping[str, float]) -> None:
+        """Take in the terms of a step."""
+        self.count += 1
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def take(self) -> dict[str, float]:
+        """Give the means, and begin anew."""
+        means = {name: self.sums.get(name, 0.0) / max(1, self.count) for name in TERMS}
+        self.count, self.sums = 0, {}
+        return means
+
+    def state(self) -> dict[str, Any]:
+        """Give the sums as JSON."""
+        return {"count": self.count, "sums": dict(self.sums)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from sums that `state` gave."""
+        self.count, self.sums = state["count"], dict(state["sums"])
+
+
+def term_values(terms: Terms) -> dict[str, float]:
+    """Give the terms that an objective has, and its total, as numbers by name."""
+    if terms.total.device.type == "cpu":
+        return {"total": terms.total.item(), **{name: _value(mean) for name, mean in terms.means.items()}}
+    with torch.no_grad():  # in one transfer from the device
+        numbers = torch.stack([terms.total, *(mean.value for mean in terms.means.values())]).tolist()
+    return dict(zip(("total", *terms.means), numbers, strict=True))
+
+
+def _value(mean: Mean) -> float:
+    # NumPy adds up a few hundred numbers in a fraction of the time that a tensor operation takes to begin.
+    values = mean.values.detach().numpy()
+    return mean.scale * float(values.sum() if mean.weights is None else np.dot(values, mean.weights.numpy()))

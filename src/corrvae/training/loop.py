@@ -1,0 +1,111 @@
+"""The training loop."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import final
+
+from corrvae.model import CorrelatedModel
+from corrvae.training.callbacks import Callback
+from corrvae.training.data import TrainingData
+from corrvae.training.history import History
+from corrvae.training.interrupts import listen_for_interrupt
+from corrvae.training.run import Run, Stopped
+from corrvae.training.settings import TrainingSettings
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """How a run went.
+
+    Attributes
+    ----------
+    history
+        Every term at every evaluation.
+    n_steps
+        Steps made.
+    stopped
+        "finished": all steps were made; "early": validation did not improve any more; "interrupted": by Ctrl-C.
+    best_step
+        With validation data, the step whose weights the model now has; ``None`` if these are the last ones.
+    """
+
+    history: History
+    n_steps: int
+    stopped: Stopped
+    best_step: int | None = None
+
+
+def train(
+    model: CorrelatedModel,
+    data: TrainingData,
+    settings: TrainingSettings,
+    *,
+    validation: TrainingData | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> TrainingResult:
+    """Train a model in place, by Adam on unbiased estimates of its objective.
+
+    Parameters
+    ----------
+    model
+        The model. It is moved to the run's device and stays there.
+    data
+        What to train on.
+    settings
+        The numbers of the run.
+    validation
+        Data held out. The model ends with the weights that were best on it, at any evaluation.
+    callbacks
+        Functions called with a `Progress` after every step; one that is a context manager too is entered before the
+        first step and left after the last, whatever happens.
+
+    Raises
+    ------
+    TrainingError
+        If a term, or a weight, becomes infinite or not a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrvae.nn import Decoder, Encoder, FeatureTable, make_likelihood
+    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
+    >>> data = TrainingData(FeatureTable(np.ones((50, 6))), np.array([[0, 1], [1, 2]]))
+    >>> train(model, data, TrainingSettings(max_steps=20, evaluate_every=10)).history["step"]
+    array([10, 20])
+    """
+    _check(model, data, settings, validation)
+    run = Run(model, data, settings, validation)
+    mode = model.training
+    model.train()
+    try:
+        with ExitStack() as stack:
+            for callback in callbacks:
+                if hasattr(callback, "__enter__"):
+                    stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
+            with listen_for_interrupt() as interrupt:
+                while run.stopped is None:
+                    progress = run.advance()
+                    for callback in callbacks:
+                        callback(progress)
+                    if interrupt.asked and run.stopped is None:
+                        run.stopped = "interrupted"
+                    run.save_if_due()
+    finally:
+        model.train(mode)
+    run.restore_best()
+    return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
+
+
+def _check(
+    model: CorrelatedModel, data: TrainingData, settings: TrainingSettings, validation: TrainingData | None
+) -> None:
+    if data.n_vertices == 0:
+        raise ValueError("there are no rows to train on")
+    if model.pair_network is not None and data.n_edges and settings.vertex_batch < 2:
+        raise ValueError("vertex_batch must be at least 2 with a pair network: its non-edge term needs a pair")
+    if settings.patience is not None and validation is None:
+        raise ValueError("patience needs validation data to stop early on")
+    if validation is not None and validation.n_vertices == 0:
+        raise ValueError("there are no rows to validate on")

@@ -1,0 +1,234 @@
+"""A training run between two steps: all that it draws, keeps count of, saves and takes up again."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NoReturn, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from corrvae.errors import FolderError, TrainingError
+from corrvae.model import CorrelatedModel
+from corrvae.nn.prior import LearnedTau
+from corrvae.objectives import Terms
+from corrvae.training.batches import BatchSource, Drawn
+from corrvae.training.best import BestWeights
+from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
+from corrvae.training.data import TrainingData
+from corrvae.training.evaluation import Evaluator
+from corrvae.training.history import History, Progress, RunningMeans, term_values
+from corrvae.training.settings import TrainingSettings, choose_device
+
+Stopped = Literal["finished", "early", "interrupted"]
+
+
+@final
+class Run:
+    """A run between two steps: all that a checkpoint holds.
+
+    Parameters
+    ----------
+    model, data, settings, validation
+        As in `train`. A checkpoint in the settings' folder is taken up, if it is to be.
+
+    Attributes
+    ----------
+    step : int
+        Steps made.
+    history : History
+        The evaluations.
+    best : BestWeights
+        The best of them.
+    stopped : str or None
+        Why the run is over; ``None`` while it is not.
+    """
+
+    def __init__(
+        self, model: CorrelatedModel, data: TrainingData, settings: TrainingSettings, validation: TrainingData | None
+    ) -> None:
+        self.model, self.data, self.settings = model, data, settings
+        self.device = choose_device(settings.device)
+        model.to(self.device)
+        of_batches, of_noise, of_validation = np.random.SeedSequence(settings.seed).spawn(3)
+        self.batches = BatchSource(data, settings, of_batches, self.device)
+        self.generator = torch.Generator(self.device).manual_seed(int(of_noise.generate_state(1, np.uint64)[0]))
+        self.evaluator: Evaluator | None = None
+        if validation is not None:
+            self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device)
+        # One fused kernel where torch has it.
+        fused = self.device.type in ("cpu", "cuda")
+        self._parameters = list(model.parameters())
+        self.optimizer = torch.optim.Adam(self._parameters, lr=settings.learning_rate, maximize=True, fused=fused)
+        self.population = data.population
+        self._vertices = np.empty(0, dtype=np.int64)  # of the step before
+        self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
+        self.step, self.seconds = 0, 0.0
+        self.stopped: Stopped | None = None
+        self.checkpoints: CheckpointFolder | None = None
+        if settings.checkpoint is not None:
+            run = describe_run(model, data, settings, validation, self.device)
+            self.checkpoints = CheckpointFolder(Path(settings.checkpoint), run)
+            if settings.resume:
+                self._resume(self.checkpoints)
+            else:
+                self.checkpoints.clear()
+        self.timetable = Timetable(settings)
+        self._begun = time.monotonic() - self.seconds
+
+    def advance(self) -> Progress:
+        """Make a step, and evaluate if it is time to."""
+        settings = self.settings
+        warmup = 1.0 if self.step >= settings.warmup_steps else self.step / settings.warmup_steps
+        drawn = self.batches.next()
+        terms = self.model.terms(
+            drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
+        )
+        for parameter in self._parameters:
+            parameter.grad = None
+        terms.total.backward()
+        values = term_values(terms)
+        if not math.isfinite(values["total"]):
+            self._break_at(terms, drawn)
+        self.optimizer.step()
+        self._vertices = drawn.vertices
+        self.means.add(values)
+        self.step += 1
+        evaluation = None
+        if self.step % settings.evaluate_every == 0 or self.step == settings.max_steps:
+            evaluation = self._evaluate()
+        if self.step == settings.max_steps and self.stopped is None:
+            self.stopped = "finished"
+        self.seconds = time.monotonic() - self._begun
+        return Progress(self.step, settings.max_steps, self.epoch, self.seconds, values["total"], evaluation)
+
+    @property
+    def epoch(self) -> float:
+        """How many times each vertex has been drawn."""
+        return self.step * self.batches.n_drawn / self.data.n_vertices
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if it is time to, or the run is over."""
+        if self.checkpoints is None or not (self.stopped is not None or self.timetable.is_due(self.step)):
+            return
+        self._check_weights()
+        self.checkpoints.write(self.step, self._document(), self._tensors())
+        self.timetable.written()
+
+    def restore_best(self) -> None:
+        """Give the model its best weights, if there was an evaluation on validation data."""
+        if self.best.weights is not None:
+            self.model.load_state_dict(self.best.weights)
+
+    def _evaluate(self) -> dict[str, float]:
+        row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": time.monotonic() - self._begun}
+        row |= self.means.take()
+        if isinstance(self.model.tau, LearnedTau):
+            row["tau"] = float(self.model.tau().detach().mean())
+        if self.evaluator is not None:
+            values = self.evaluator(self.model)
+            for name, value in values.items():
+                if not math.isfinite(value):
+                    self._break(f"{name} of the validation data", ())
+                row[f"validation_{name}"] = value
+            self.best.offer(values["total"], self.step, self.model)
+            if self.step <= self.settings.warmup_steps:
+                self.best.stale = 0  # the objective is not yet what is being evaluated
+            if self.settings.patience is not None and self.best.stale >= self.settings.patience:
+                self.stopped = "early"
+        self.history.append(row)
+        return row
+
+    def _break_at(self, terms: Terms, drawn: Drawn) -> NoReturn:
+        self._check_weights()  # if these are broken already, the step before is to blame
+        self._break(*broken_term(terms, drawn))
+
+    def _check_weights(self) -> None:
+        for name, parameter in self.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                self._break(f"the weight {name}", tuple(self._vertices.tolist()))
+
+    def _break(self, term: str, rows: tuple[int, ...]) -> NoReturn:
+        checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
+        raise TrainingError(self.step, term, rows, checkpoint)
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "seconds": self.seconds,
+            "batches": self.batches.state(),
+            "means": self.means.state(),
+            "history": self.history.columns,
+            "best": self.best.state(),
+            "stopped": self.stopped,
+        }
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{number}.{name}": tensor for name, tensor in state.items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in (self.best.weights or {}).items()}
+        return {**tensors, "noise": self.generator.get_state()}
+
+    def _resume(self, checkpoints: CheckpointFolder) -> None:
+        found = checkpoints.read()
+        if found is None:
+            return
+        document, tensors = found.document, found.tensors
+        place = checkpoints.latest() or checkpoints.path
+        with _told_as_damage(place):
+            self.model.load_state_dict(_under(tensors, "model."))
+            groups = self.optimizer.state_dict()["param_groups"]
+            state = _adam_state(_under(tensors, "optimizer."), self._parameters)
+            self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+            self.generator.set_state(tensors["noise"])
+            self.batches.restore(document["batches"])
+            self.means.restore(document["means"])
+            self.history = History(document["history"])
+            self.best.restore(document["best"], _under(tensors, "best."))
+            self.step, self.seconds = document["step"], document["seconds"]
+            if document["stopped"] == "early":
+                self.stopped = "early"
+            elif self.step >= self.settings.max_steps:
+                self.stopped = "finished"
+
+
+def broken_term(terms: Terms, drawn: Drawn) -> tuple[str, tuple[int, ...]]:
+    """Find the first term that broke, and the vertices it broke at."""
+    for name, mean in terms.means.items():
+        wrong = torch.nonzero(~torch.isfinite(mean.values.detach()))[:, 0].cpu()
+        if len(wrong):
+            batch = drawn.batch
+            places = {"edge": batch.edges, "non_edge": batch.pairs}.get(name)
+            if name == "non_edge" and places is None:
+                places = torch.triu_indices(batch.n_drawn, batch.n_drawn, 1).T
+            positions = wrong if places is None else places.cpu()[wrong].reshape(-1).unique()
+            return f"the {name} term", tuple(drawn.vertices[positions.numpy()].tolist())
+    return "the objective", tuple(drawn.vertices.tolist())
+
+
+def _adam_state(tensors: dict[str, Tensor], parameters: list[nn.Parameter]) -> dict[int, dict[str, Tensor]]:
+    """Sort Adam's tensors by the number of their parameter, and check that none is missing."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        number, _, part = name.partition(".")
+        state.setdefault(int(number), {})[part] = tensor
+    for number, parts in state.items():
+        shape = parameters[number].shape
+        if {name: part.shape for name, part in parts.items()} != {"step": (), "exp_avg": shape, "exp_avg_sq": shape}:
+            raise ValueError(f"Adam's state of parameter {number} is not whole")
+    return state
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+@contextmanager
+def _told_as_damage(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+        raise FolderError(place, f"damaged: it is not a whole checkpoint ({error})") from error

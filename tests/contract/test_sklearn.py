@@ -1,0 +1,114 @@
+"""scikit-learn's contract: its own checks, pipelines, grid searches with a graph, clones and frames."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from corrvae import CorrelatedVAE, CorrelationGraph
+from support.unchecked import unchecked
+
+QUICK = {"hidden": (4,), "max_steps": 3, "vertex_batch": 8, "device": "cpu", "random_state": 0}
+
+# Training draws rows at random, so a weight of two and a row given twice agree in expectation, not in every digit; that
+# they agree in expectation is tested with the estimator.
+STOCHASTIC = dict.fromkeys(
+    ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],
+    "rows are drawn at random",
+)
+
+
+@parametrize_with_checks(
+    [
+        CorrelatedVAE(2, **QUICK),
+        CorrelatedVAE(2, likelihood="poisson", normalize="log1p", tau="learned", **QUICK),
+        CorrelatedVAE(2, missing="mask", validation_fraction=0.2, dropout=0.1, **QUICK),
+    ],
+    expected_failed_checks=lambda estimator: STOCHASTIC,
+)
+def test_scikit_learns_own_checks(estimator, check):
+    with unchecked():  # they pass what no annotation allows
+        check(estimator)
+
+
+def data(n_rows=60, seed=0):
+    """Rows that come in similar pairs, and the graph that joins these."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(n_rows // 2, 5)), 2, axis=0) + 0.1 * rng.normal(size=(n_rows, 5))
+    names = [f"v{row}" for row in range(n_rows)]
+    pairs = [(names[row], names[row + 1]) for row in range(0, n_rows, 2)]
+    return X, CorrelationGraph.from_edges(pairs, vertices=names)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_a_grid_search_slices_the_graph_along_with_the_rows(routing):
+    X, graph = data()
+    search = GridSearchCV(
+        CorrelatedVAE(2, posterior="pairwise", pair_hidden=(4,), **QUICK), {"gamma": [0.1, 10.0]}, cv=3
+    )
+    search.fit(X, graph=graph)
+    assert search.best_estimator_.graph_ == graph
+    assert search.best_estimator_.ids_.tolist() == graph.ids.tolist()
+    folds = [search.cv_results_[f"split{fold}_test_score"] for fold in range(3)]
+    assert np.isfinite(folds).all()
+    # The first fold's score is that of a model fitted on the other rows and the graph among them.
+    train, test = np.arange(20, 60), np.arange(20)
+    model = clone(search.estimator).set_params(gamma=0.1).fit(X[train], graph=graph[train])
+    assert folds[0][0] == pytest.approx(model.score(X[test], graph=graph[test]), rel=1e-6)
+
+
+def test_scores_of_a_cross_validation_use_the_graph(routing):
+    X, graph = data()
+    with_graph = cross_val_score(CorrelatedVAE(2, **QUICK), X, cv=3, params={"graph": graph})
+    without = cross_val_score(CorrelatedVAE(2, **QUICK), X, cv=3)
+    assert (with_graph != without).all()
+
+
+def test_a_frame_and_its_graph_are_matched_by_id_in_every_fold(routing):
+    X, graph = data()
+    frame = pd.DataFrame(X, index=graph.ids, columns=list("abcde"))
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    scores = cross_val_score(CorrelatedVAE(2, **QUICK), frame, cv=3, params={"graph": graph})
+    assert np.isfinite(scores).all()
+    assert CorrelatedVAE(2, **QUICK).fit(shuffled, graph=graph).ids_.tolist() == shuffled.index.tolist()
+
+
+def test_a_pipeline_passes_the_graph_on(routing):
+    X, graph = data()
+    pipeline = make_pipeline(StandardScaler(), CorrelatedVAE(2, **QUICK)).fit(X, graph=graph)
+    assert pipeline[-1].graph_ == graph
+    assert pipeline.transform(X).shape == (60, 2)
+    assert np.isfinite(pipeline.score(X, graph=graph))
+
+
+def test_a_pipeline_without_routing_takes_the_graph_by_name():
+    X, graph = data()
+    pipeline = make_pipeline(StandardScaler(), CorrelatedVAE(2, **QUICK))
+    Z = pipeline.fit_transform(X, correlatedvae__graph=graph)
+    assert np.array_equal(Z, pipeline.transform(X))
+
+
+def test_frames_come_out_with_names_and_index():
+    X, graph = data()
+    frame = pd.DataFrame(X, index=graph.ids, columns=list("abcde"))
+    model = CorrelatedVAE(2, **QUICK).set_output(transform="pandas").fit(frame, graph=graph)
+    out = model.transform(frame)
+    assert out.index.tolist() == graph.ids.tolist()
+    assert out.columns.tolist() == model.get_feature_names_out().tolist() == ["correlatedvae0", "correlatedvae1"]
+
+
+def test_a_clone_has_the_parameters_and_has_learned_nothing():
+    model = CorrelatedVAE(2, gamma=(0.5, 2.0), **QUICK).fit(data()[0])
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "model_")

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from corrvae.nn import EntrywiseLikelihood
+from corrvae.nn.likelihoods import Poisson, base
+from support.likelihoods import assert_sparse_equals_dense, counts
+
+
+class Laplace(EntrywiseLikelihood):
+    """A user's own likelihood."""
+
+    domain = "numbers below ten"
+
+    def entry_log_prob(self, outputs, values, columns):
+        return -(values - outputs).abs()
+
+    def mean(self, outputs, totals=None):
+        return outputs
+
+    def sample(self, outputs, generator, totals=None):
+        return outputs
+
+    def admits(self, values):
+        return values < 10
+
+
+def test_a_likelihood_of_ones_own_gets_sparse_and_missing_entries_for_free():
+    assert_sparse_equals_dense(Laplace(6), counts())
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+def test_check_names_the_first_entry_in_reading_order(form):
+    X = np.zeros((5, 4))
+    X[3, 1], X[3, 2], X[4, 0] = 12.0, 13.0, 14.0
+    with pytest.raises(
+        ValueError, match=r"row 3, column 1 holds 12, but the Laplace likelihood needs numbers below ten"
+    ):
+        Laplace(4).check(form(X))
+    X[3:] = np.nan
+    Laplace(4).check(form(X))
+
+
+def test_check_looks_at_every_piece(monkeypatch):
+    monkeypatch.setattr(base, "_CHECKED_ROWS", 2)
+    X = np.zeros((5, 3))
+    X[4, 2] = -1.0
+    with pytest.raises(ValueError, match="row 4, column 2"):
+        Poisson(3).check(X)
+
+
+def test_tensors_pass_through_numpy_unchanged():
+    like = torch.rand(3)
+    assert base.from_numpy(base.to_numpy(like), like).equal(like)

@@ -1,0 +1,156 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from corrvae import CorrelatedVAE
+from corrvae.building import Architecture, build_model
+from corrvae.errors import TrainingError
+from corrvae.fitting import (
+    FitData,
+    Seeds,
+    check_domain,
+    clip_batch,
+    mention_empty_rows,
+    plan_fit,
+    run_plan,
+    settings_of,
+)
+from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.nn.likelihoods import Bernoulli, Gaussian, Poisson
+from corrvae.training import TrainingSettings
+from support.graphs import graphs
+
+SEEDS = Seeds.of(0)
+
+
+def features(n_rows):
+    return np.arange(3.0 * n_rows).reshape(n_rows, 3) + 1
+
+
+def test_seeds_follow_from_any_kind_of_random_state():
+    assert Seeds.of(np.random.default_rng(3)) == Seeds.of(np.random.default_rng(3))
+    assert Seeds.of(np.random.RandomState(3)) == Seeds.of(np.random.RandomState(3))
+    assert len({*vars(Seeds.of(5)).values()}) == 4
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    assert Seeds.of(None) != Seeds.of(None)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@given(graphs(min_vertices=2))
+def test_all_rows_are_trained_on_if_none_are_held_out(graph):
+    plan = plan_fit(FitData(features(graph.n_vertices), graph=graph), 0.0, SEEDS)
+    assert plan.validation is None
+    assert plan.training.n_edges == graph.n_edges
+    np.testing.assert_allclose(plan.weights, spanning_weights(graph).weights)
+    assert plan.training.population.total_weight == graph.n_vertices - graph.n_components
+
+
+@given(graphs(min_vertices=2, max_vertices=12), st.sampled_from([0.1, 0.3, 0.6]), st.integers(0, 50))
+def test_parts_share_neither_rows_nor_edges_and_have_the_weights_of_their_own_graphs(graph, share, seed):
+    X = features(graph.n_vertices)
+    plan = plan_fit(FitData(X, graph=graph), share, Seeds.of(seed))
+    held = np.setdiff1d(np.arange(graph.n_vertices), plan.rows)
+    everyone = np.arange
+    for part, rows in ((plan.training, plan.rows), (plan.validation, held)):
+        assert np.array_equal(part.table.rows(everyone(part.n_vertices)).dense().numpy(), X[rows])
+        own = graph[rows]
+        assert part.n_edges == own.n_edges
+        if own.n_edges:
+            assert np.array_equal(part.edges, own.edges)
+            np.testing.assert_allclose(part.weights, spanning_weights(own).weights, atol=1e-12)
+    trained = np.isin(graph.edges, plan.rows).all(1)
+    assert (plan.weights[trained] > 0).all()
+    assert (plan.weights[~trained] == 0).all()
+    assert plan.weights.sum() == pytest.approx(plan.training.population.total_weight)
+
+
+def test_sample_weights_have_mean_one_in_every_part_and_redraw_gets_rows_of_the_whole():
+    X, asked = features(20), []
+
+    def redraw(rows, generator):
+        asked.append(rows)
+        return X[rows]
+
+    data = FitData(X, sample_weight=np.arange(20.0) + 1, redraw=redraw)
+    plan = plan_fit(data, 0.3, SEEDS)
+    for part in (plan.training, plan.validation):
+        assert part.sample_weights.mean() == pytest.approx(1.0)
+    drawn = plan.training.rows(np.array([0, 5]), np.random.default_rng(0))
+    assert np.array_equal(drawn.dense().numpy(), X[plan.rows[[0, 5]]])
+    assert asked[0].tolist() == plan.rows[[0, 5]].tolist()
+
+
+def test_a_single_row_cannot_be_held_out():
+    with pytest.raises(ValueError, match="n_samples=1"):
+        plan_fit(FitData(features(1)), 0.5, SEEDS)
+
+
+def test_weights_of_zero_throughout_a_part_are_refused():
+    weight = np.zeros(10)
+    weight[plan_fit(FitData(features(10)), 0.2, SEEDS).rows] = 1.0
+    with pytest.raises(ValueError, match="sample weight 0"):
+        plan_fit(FitData(features(10), sample_weight=weight), 0.2, SEEDS)
+
+
+def test_a_broken_term_names_rows_of_the_users_table():
+    def redraw(rows, generator):
+        values = np.ones((len(rows), 3))
+        values[rows == plan.rows[-1]] = np.inf
+        return values
+
+    plan = plan_fit(FitData(np.ones((10, 3)), redraw=redraw), 0.3, SEEDS)
+    model = build_model(Architecture(3, 2, hidden=(4,)), 0)
+    with pytest.raises(TrainingError) as caught:
+        run_plan(model, plan, TrainingSettings(max_steps=5, device="cpu"), ())
+    assert caught.value.rows == (plan.rows[-1],)
+    assert len(plan.rows) == 7
+    assert plan.rows[-1] != 6
+
+
+def test_settings_follow_the_parameters():
+    plan = plan_fit(FitData(features(100), graph=CorrelationGraph.from_edges([(0, 99)], n_vertices=100)), 0.0, SEEDS)
+    settings = settings_of(CorrelatedVAE(max_epochs=3, gamma=(1, 2), random_state=1), plan.training, 7, "there")
+    assert (settings.max_steps, settings.evaluate_every, settings.edge_batch) == (5, 2, 1)
+    assert (settings.gamma, settings.seed, str(settings.checkpoint)) == ((1, 2), 7, "there")
+    assert settings.checkpoint_minutes == 10.0
+    settings = settings_of(CorrelatedVAE(max_steps=9, evaluate_every=4, random_state=1), plan.training, 7, "there", 50)
+    assert (settings.max_steps, settings.evaluate_every) == (9, 4)
+    assert (settings.checkpoint_steps, settings.checkpoint_minutes) == (50, None)
+
+
+def test_a_checkpoint_needs_a_seed():
+    plan = plan_fit(FitData(features(10)), 0.0, SEEDS)
+    with pytest.raises(ValueError, match="integer random_state"):
+        settings_of(CorrelatedVAE(), plan.training, 0, "there")
+
+
+def test_a_batch_that_the_user_chose_too_large_is_clipped_and_said():
+    with pytest.warns(UserWarning, match="vertex_batch=65 is more than the 50 rows"):
+        assert clip_batch("vertex_batch", 65, 50, "rows", 64) == 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clip_batch("vertex_batch", 64, 50, "rows", 64) == 50
+        assert clip_batch("vertex_batch", 7, 50, "rows", 64) == 7
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_entries_that_cannot_be_explained_are_named(make):
+    X = np.zeros((3, 3))
+    X[1, 2] = -2
+    with pytest.raises(ValueError, match="Negative values in data: row 1, column 2 holds -2"):
+        check_domain(Poisson(3), make(X))
+    with pytest.raises(ValueError, match=r"row 1, column 2 holds 2, but .* \[0, 1\]") as caught:
+        check_domain(Bernoulli(3), make(-X))
+    assert "Negative" not in str(caught.value)
+    check_domain(Gaussian(3), make(X))
+
+
+def test_empty_rows_are_counted():
+    with pytest.warns(UserWarning, match=r"2 rows of X hold zeros only \(the first is row 1\)"):
+        mention_empty_rows(np.array([[1.0], [0.0], [0.0]]))
+    with pytest.warns(UserWarning, match="1 row of X holds"):
+        mention_empty_rows(sparse.csr_array(np.array([[1.0], [0.0]])))

@@ -1,0 +1,256 @@
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from corrvae import CorrelatedVAE, CorrelationGraph, load
+from corrvae.errors import FolderError
+from corrvae.folders import save_model
+from corrvae.nn import PairBilinear
+from corrvae.nn.likelihoods import Gaussian
+from corrvae.persistence import read_folder, write_folder
+from support.pairs import QUICK, QUICK_PAIRWISE, paired_rows
+
+DATA = paired_rows()
+X, GRAPH = DATA.X, DATA.graph
+GOLDEN = Path(__file__).parent / "golden"
+KIND = "corrvae model"
+
+
+@pytest.fixture(scope="module")
+def pairwise():
+    return CorrelatedVAE(**QUICK_PAIRWISE, gamma=(0.5, 2.0)).fit(X, graph=GRAPH)
+
+
+def same(model, other):
+    """Check that two fitted models know and do the same."""
+    assert model.get_params() == other.get_params()
+    for name in ("embedding_", "stddev_", "weights_", "tau_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+    assert model.ids_.tolist() == other.ids_.tolist()
+    assert model.graph_ == other.graph_
+    for name in ("n_steps_", "best_step_", "stopped_", "n_features_in_", "total_", "fingerprint_"):
+        assert getattr(model, name) == getattr(other, name), name
+    assert {name: column.tolist() for name, column in model.history_.items()} == {
+        name: column.tolist() for name, column in other.history_.items()
+    }
+    assert model.score(X, graph=model.graph_) == other.score(X, graph=other.graph_)
+    np.testing.assert_array_equal(model.transform(X), other.transform(X))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        QUICK,
+        QUICK_PAIRWISE,
+        {**QUICK_PAIRWISE, "pair_network": "bilinear", "tau": "learned", "validation_fraction": 0.2},
+        {**QUICK, "hidden": (6, 5), "normalize": "l2", "random_state": np.int64(3), "tau": "learned_per_dimension"},
+    ],
+)
+def test_what_is_loaded_is_what_was_saved(parameters, tmp_path):
+    model = CorrelatedVAE(**parameters).fit(X, graph=GRAPH)
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    same(model, again)
+    np.testing.assert_array_equal(
+        model.infer_posterior().correlation(GRAPH.edges), again.infer_posterior().correlation(GRAPH.edges)
+    )
+    np.testing.assert_array_equal(
+        model.sample(graph=GRAPH, random_state=0).features, again.sample(graph=GRAPH, random_state=0).features
+    )
+
+
+def test_without_a_graph_and_with_names_and_conductances(tmp_path):
+    import pandas as pd
+
+    model = CorrelatedVAE(**QUICK).fit(pd.DataFrame(X, columns=list("abcde")))
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.graph_ is None
+    assert again.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names"):
+        again.transform(pd.DataFrame(X, columns=list("abcdf")))
+    graph = CorrelationGraph(GRAPH.edges, 60, conductances=np.linspace(1, 2, GRAPH.n_edges))
+    CorrelatedVAE(**QUICK).fit(X, graph=graph).save(tmp_path / "run")
+    assert load(tmp_path / "run").graph_ == graph
+
+
+def test_a_loaded_model_can_train_on(pairwise, tmp_path):
+    pairwise.save(tmp_path / "run")
+    model = load(tmp_path / "run").set_params(warm_start=True)
+    assert model.fit(X, graph=GRAPH).score(X, graph=GRAPH) > pairwise.score(X, graph=GRAPH)
+
+
+def test_the_files_are_plain(pairwise, tmp_path):
+    pairwise.save(tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "arrays.safetensors",
+        "config.json",
+        "history.parquet",
+        "model.safetensors",
+        "vertices.parquet",
+    ]
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["format"] == {"kind": KIND, "version": 1}
+    assert config["parameters"]["gamma"] == [0.5, 2.0]
+    assert config["library"].keys() == {"python", "corrvae", "numpy", "scikit-learn", "torch"}
+    arrays = read_folder(tmp_path / "run", kind=KIND).arrays
+    stored = (arrays["features.data"], arrays["features.columns"], arrays["features.offsets"])
+    np.testing.assert_allclose(sparse.csr_array(stored, shape=X.shape).toarray(), X, rtol=1e-6)
+    np.testing.assert_array_equal(arrays["graph.edges"], GRAPH.edges)
+
+
+def test_features_can_be_left_out(pairwise, tmp_path):
+    save_model(pairwise, tmp_path / "run", store_features=False)
+    again = load(tmp_path / "run")
+    assert again.features_ is None
+    np.testing.assert_array_equal(again.transform(X), pairwise.transform(X))
+    with pytest.raises(ValueError, match="store_features=False"):
+        again.infer_posterior().correlation(GRAPH.edges)
+    np.testing.assert_array_equal(
+        again.infer_posterior(X).correlation(GRAPH.edges), pairwise.infer_posterior().correlation(GRAPH.edges)
+    )
+
+
+def test_missing_entries_are_stored(tmp_path):
+    holes = X.copy()
+    holes[::3, 2] = np.nan
+    model = CorrelatedVAE(**QUICK_PAIRWISE, missing="mask").fit(holes, graph=GRAPH)
+    model.save(tmp_path / "run")
+    correlations = (one.infer_posterior().correlation(GRAPH.edges) for one in (model, load(tmp_path / "run")))
+    np.testing.assert_allclose(*correlations, atol=1e-6)
+
+
+@pytest.mark.parametrize("ids", [range(100, 160), [f"x{i}" for i in range(60)], [i + 0.5 for i in range(60)]])
+def test_ids_come_back_as_they_were(ids, tmp_path):
+    graph = CorrelationGraph(GRAPH.edges, 60, vertices=ids)
+    CorrelatedVAE(**QUICK).fit(X, graph=graph).save(tmp_path / "run")
+    assert load(tmp_path / "run").ids_.tolist() == list(ids)
+
+
+@pytest.mark.parametrize("ids", [[("x", i) for i in range(60)], [0, "1", *range(2, 60)]])
+def test_ids_that_a_file_cannot_hold_are_said(ids, tmp_path):
+    model = CorrelatedVAE(**QUICK).fit(X, graph=CorrelationGraph(GRAPH.edges, 60, vertices=ids))
+    with pytest.raises(TypeError, match="integers or strings"):
+        model.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_own_classes_are_asked_for_and_never_read(tmp_path):
+    own = {"likelihood": Gaussian, "pair_network": partial(PairBilinear, rank=2)}
+    model = CorrelatedVAE(**{**QUICK_PAIRWISE, **own}).fit(X, graph=GRAPH)
+    model.save(tmp_path / "run")
+    with pytest.raises(FolderError, match=r"the likelihood corrvae\..*Gaussian; pass it"):
+        load(tmp_path / "run")
+    again = load(tmp_path / "run", **own)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    CorrelatedVAE(**QUICK).fit(X).save(tmp_path / "plain")
+    with pytest.raises(FolderError, match="pass no other"):
+        load(tmp_path / "plain", likelihood=Gaussian)
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        CorrelatedVAE().save(tmp_path / "run")
+
+
+# Damage that checksums do not show, since the folder was written anew
+
+
+def rewritten(model, tmp_path, change):
+    """Save a model, change what its folder holds, write that, and load it."""
+    model.save(tmp_path / "run")
+    found = read_folder(tmp_path / "run", kind=KIND)
+    parts = {name: dict(getattr(found, name)) for name in ("document", "tensors", "arrays", "tables")}
+    change(parts)
+    shutil.rmtree(tmp_path / "run")
+    write_folder(tmp_path / "run", kind=KIND, **parts)
+    return load(tmp_path / "run")
+
+
+def put(part, name, value):
+    return lambda parts: parts[part].__setitem__(name, value)
+
+
+def fitted(name, value):
+    return lambda parts: parts["document"]["fitted"].__setitem__(name, value)
+
+
+def parameter(name, value):
+    return lambda parts: parts["document"]["parameters"].__setitem__(name, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("document", "parameters", None), "not those of a CorrelatedVAE"),
+        (parameter("n_clusters", 3), "not those of a CorrelatedVAE"),
+        (parameter("tau", 2.0), "'tau' parameter"),
+        (parameter("gamma", [1, 2, 3]), "gamma must be"),
+        (parameter("hidden", [10**9]), "tensor .* is torch.float32"),
+        (parameter("hidden", ["wide"]), "hidden must be positive whole numbers"),
+        (parameter("n_components", 3), "tensor"),
+        (parameter("posterior", "independent"), "not those of the networks"),
+        (fitted("n_features", 10**12), "tensor"),
+        (fitted("n_features", True), "n_features is True"),
+        (fitted("n_rows", 61), "of 61 rows"),
+        (fitted("n_rows", -1), "n_rows is -1"),
+        (fitted("feature_names", ["a"]), "names of the features"),
+        (fitted("stopped", None), "stopped is None"),
+        (put("document", "fitted", []), "does not describe a fitted model"),
+        (lambda parts: parts["tables"].pop("vertices"), "vertices.parquet: missing"),
+        (lambda parts: parts["tensors"].pop("encoder.first.weight"), "'encoder.first.weight' is odd"),
+        (put("tensors", "encoder.first.weight", torch.ones(5, 8, dtype=torch.float64)), "float64"),
+        (put("tensors", "encoder.first.weight", torch.full((5, 8), torch.nan)), "not finite"),
+        (lambda parts: parts["arrays"].pop("graph.weights"), "'graph.weights' is missing"),
+        (put("arrays", "graph.edges", np.array([[0, 99]])), "its graph cannot be"),
+        (put("arrays", "graph.edges", np.array([[0.5, 1.5]])), "its graph cannot be"),
+        (put("arrays", "graph.weights", np.full(29, 2.0)), "weights are not a share"),
+        (put("arrays", "features.columns", np.full(300, 7)), "no sparse matrix"),
+        (put("arrays", "features.data", np.ones(3, dtype=np.float32)), "no sparse matrix"),
+    ],
+)
+def test_a_folder_that_cannot_be_a_model_is_explained(pairwise, tmp_path, change, words):
+    with pytest.raises(FolderError, match=words):
+        rewritten(pairwise, tmp_path, change)
+
+
+def test_foreign_and_missing_folders_are_explained(tmp_path):
+    with pytest.raises(FolderError, match="no such folder"):
+        load(tmp_path / "none")
+    write_folder(tmp_path / "other", kind="note", document={})
+    with pytest.raises(FolderError, match="kind 'note'"):
+        load(tmp_path / "other")
+
+
+# Folders of versions past
+
+
+@pytest.mark.parametrize("folder", sorted(GOLDEN.glob("*/")), ids=lambda path: path.name)
+def test_folders_of_every_version_load_and_give_their_numbers(folder):
+    model = load(folder / "model")
+    expected = json.loads((folder / "expected.json").read_text())
+    features = np.array(expected["features"])
+    posterior = model.infer_posterior(features)
+    for name in ("mean", "stddev"):
+        np.testing.assert_allclose(getattr(posterior, name), expected[name], rtol=1e-4, atol=1e-5)
+    pairs = np.array(expected["pairs"])
+    np.testing.assert_allclose(posterior.correlation(pairs), expected["correlation"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.infer_posterior().correlation(pairs), expected["correlation"], atol=1e-5)
+    np.testing.assert_allclose(model.embedding_, expected["mean"], rtol=1e-4, atol=1e-5)
+    assert model.ids_.tolist() == expected["ids"]
+    assert model.graph_.id_pairs.tolist() == expected["edges"]
+    assert model.score(features, graph=model.graph_) == pytest.approx(expected["score"], rel=1e-4)
+
+
+def test_there_is_a_folder_of_this_version():
+    from corrvae import folders
+
+    assert (GOLDEN / f"model-format-{folders._VERSION}" / "model" / "config.json").is_file()

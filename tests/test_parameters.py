@@ -1,0 +1,34 @@
+import inspect
+
+import pytest
+
+from corrvae import CorrelatedVAE
+from corrvae.parameters import CONSTRAINTS, check_parameters
+
+
+def test_every_parameter_has_its_constraints():
+    assert list(CONSTRAINTS) == [*inspect.signature(CorrelatedVAE).parameters]
+
+
+def test_the_list_stays_humane():
+    assert len(CONSTRAINTS) <= 25
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"gamma": (1.0, 2.0, 3.0)}, "a number or a pair"),
+        ({"gamma": (1.0, -1.0)}, "must not be negative"),
+        ({"patience": 3}, "validation_fraction"),
+        ({"hidden": (3, 0)}, "hidden must be positive whole numbers"),
+        ({"pair_hidden": ["wide"]}, "pair_hidden must be positive whole numbers"),
+        ({"tau": -1}, "'tau' parameter"),
+    ],
+)
+def test_what_does_not_go_together_is_said(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        check_parameters(CorrelatedVAE().set_params(**parameters))
+
+
+def test_what_goes_together_passes():
+    check_parameters(CorrelatedVAE(gamma=(0.0, 5.0), patience=3, validation_fraction=0.1))

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from corrvae.posterior import Posterior
+from support.forests import random_forest
+from support.unchecked import unchecked
+
+
+def make(n_vertices: int, n_components: int, seed: int, spread: float = 1.0) -> tuple[Posterior, np.ndarray]:
+    """A posterior with a symmetric random table of pre-activations."""
+    generator = np.random.default_rng(seed)
+    table = generator.normal(size=(n_vertices, n_vertices, n_components)) * spread
+    table = table + table.transpose(1, 0, 2)
+    mean = generator.normal(size=(n_vertices, n_components))
+    stddev = generator.uniform(0.3, 2.0, (n_vertices, n_components))
+    return Posterior(mean, stddev, lambda pairs: table[pairs[:, 0], pairs[:, 1]]), table
+
+
+def joint_normal(posterior: Posterior, edges: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance along a forest: correlations multiply along paths."""
+    n_vertices = posterior.n_vertices
+    correlation = np.eye(n_vertices)
+    rho = posterior.correlation(edges)[:, dimension]
+    for _ in range(n_vertices):  # paths grow by one edge at a time
+        for (i, j), r in zip(edges, rho, strict=True):
+            for a, b in ((i, j), (j, i)):
+                reached = (correlation[:, b] == 0) & (correlation[:, a] != 0)
+                correlation[reached, b] = correlation[reached, a] * r
+    stddev = posterior.stddev[:, dimension]
+    return posterior.mean[:, dimension], correlation * np.outer(stddev, stddev)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 6), st.integers(0, 2**16))
+def test_log_density_is_the_multivariate_normals(n_vertices, seed):
+    posterior, _ = make(n_vertices, 2, seed, 0.5)
+    edges = random_forest(n_vertices, seed)
+    z = np.random.default_rng(seed).normal(size=(3, n_vertices, 2))
+    expected = sum(stats.multivariate_normal(*joint_normal(posterior, edges, k)).logpdf(z[..., k]) for k in range(2))
+    np.testing.assert_allclose(posterior.log_density(z, edges), expected, rtol=1e-8)
+    np.testing.assert_allclose(posterior.log_density(z[0], edges), np.ravel(expected)[0], rtol=1e-8)
+
+
+def test_joint_samples_have_the_joint_distribution():
+    posterior, _ = make(5, 2, 3, 0.7)
+    edges = np.array([[0, 3], [3, 1], [1, 4]])
+    drawn = posterior.sample_forest(40_000, edges, np.random.default_rng(0))
+    assert drawn.shape == (40_000, 5, 2)
+    for k in range(2):
+        mean, covariance = joint_normal(posterior, edges, k)
+        np.testing.assert_allclose(drawn[..., k].mean(0), mean, atol=0.04)
+        np.testing.assert_allclose(np.cov(drawn[..., k].T), covariance, atol=0.07)
+    # the two latent dimensions are independent
+    assert abs(np.corrcoef(drawn[:, 0, 0], drawn[:, 3, 1])[0, 1]) < 0.02
+
+
+def test_whitened_joint_samples_are_exactly_normal():
+    posterior, _ = make(4, 1, 5, 1.0)
+    edges = np.array([[0, 1], [1, 2], [1, 3]])
+    drawn = posterior.sample_forest(5_000, edges, np.random.default_rng(1))[..., 0]
+    mean, covariance = joint_normal(posterior, edges, 0)
+    white = np.linalg.solve(np.linalg.cholesky(covariance), (drawn - mean).T)
+    assert stats.kstest(white.ravel(), "norm").pvalue > 1e-3
+
+
+def test_samples_are_the_seeds_and_marginals_those_given():
+    posterior, _ = make(3, 2, 0)
+    first, again = (posterior.sample(30_000, np.random.default_rng(7)) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_allclose(first.mean(0), posterior.mean, atol=0.06)
+    np.testing.assert_allclose(first.std(0), posterior.stddev, rtol=0.03)
+    assert abs(np.corrcoef(first[:, 0, 0], first[:, 1, 0])[0, 1]) < 0.02
+
+
+def test_correlations_close_to_one_keep_the_density_exact():
+    a = 15.0  # tanh(15) is 1 in float32; 1 - rho^2 is 3.7e-13
+    posterior = Posterior(np.zeros((2, 1)), np.ones((2, 1)), lambda pairs: np.full((len(pairs), 1), a))
+    edge = np.array([[0, 1]])
+    z = np.array([[0.5], [0.5 + 1e-6]])
+    # in the coordinates (x + y) / sqrt 2 and (x - y) / sqrt 2 the variances are 1 + rho and 1 - rho
+    along, across = 2.0, 2 / (1 + np.exp(2 * a))
+    expected = stats.norm(0, np.sqrt(along)).logpdf((z.sum()) / 2**0.5)
+    expected += stats.norm(0, np.sqrt(across)).logpdf((z[0, 0] - z[1, 0]) / 2**0.5)
+    assert posterior.log_density(z, edge) == pytest.approx(expected, rel=1e-9)
+    drawn = posterior.sample_forest(2_000, edge, np.random.default_rng(0))
+    assert np.std(drawn[:, 0] - drawn[:, 1]) == pytest.approx((2 * across) ** 0.5, rel=0.1)
+
+
+def test_independent_posteriors_have_no_correlation():
+    posterior = Posterior(np.zeros((3, 2)), np.ones((3, 2)))
+    pairs = np.array([[0, 1], [1, 2]])
+    np.testing.assert_array_equal(posterior.correlation(pairs), np.zeros((2, 2)))
+    z = np.random.default_rng(0).normal(size=(3, 2))
+    assert posterior.log_density(z, pairs) == pytest.approx(stats.norm.logpdf(z).sum())
+    assert "independent" in repr(posterior)
+    assert "pairwise" in repr(make(3, 2, 0)[0])
+
+
+def test_bad_arguments_are_named():
+    with unchecked(), pytest.raises(ValueError, match="shape"):
+        Posterior(np.zeros((3, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="vertex 1, dimension 0"):
+        Posterior(np.zeros((2, 1)), np.array([[1.0], [0.0]]))
+    posterior, _ = make(3, 2, 0)
+    with pytest.raises(ValueError, match="pair 0 is"):
+        posterior.correlation(np.array([[0, 5]]))
+    with pytest.raises(ValueError, match="closes a cycle"):
+        posterior.sample_forest(1, np.array([[0, 1], [1, 2], [2, 0]]), np.random.default_rng(0))
+    with pytest.raises(ValueError, match="closes a cycle"):
+        posterior.log_density(np.zeros((3, 2)), np.array([[0, 1], [1, 2], [2, 0]]))

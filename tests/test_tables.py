@@ -1,0 +1,115 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from corrvae.tables import empty_rows, fingerprint, read_table, row_totals, shape_of
+from support.rows import matrices
+
+
+class Reader(BaseEstimator):
+    """An estimator that has learned nothing yet."""
+
+
+def read(X, **options):
+    return read_table(Reader(), X, reset=True, **options)
+
+
+def dense(table):
+    matrix = table.matrix
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+@given(matrices())
+def test_every_kind_of_table_is_read_as_the_same_numbers(matrix):
+    array = matrix.toarray()
+    names = [f"c{column}" for column in range(array.shape[1])]
+    kinds = [
+        array,
+        np.asfortranarray(array),
+        matrix,
+        sparse.csc_matrix(array),
+        sparse.coo_array(array),
+        pd.DataFrame(array, columns=names),
+        pl.DataFrame(array, schema=names),
+        array.tolist(),
+    ]
+    for X in kinds:
+        np.testing.assert_allclose(dense(read(X)), array, rtol=1e-6)
+
+
+def test_a_memory_map_stays_one(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(30))
+    table = read(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert isinstance(table.matrix, np.memmap)
+
+
+def test_mostly_zeros_become_sparse_and_callers_keep_their_data():
+    array = np.eye(30)
+    assert sparse.issparse(read(array).matrix)
+    assert isinstance(read(np.ones((5, 4))).matrix, np.ndarray)
+    repeated = sparse.csr_array((np.ones(3), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    np.testing.assert_array_equal(dense(read(repeated)), [[2.0, 1.0]])
+    assert repeated.nnz == 3
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, pd.DataFrame])
+@pytest.mark.parametrize(
+    ("value", "words"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e39, "too large for float32")]
+)
+def test_what_is_no_number_is_named_with_its_place(make, value, words):
+    array = np.ones((6, 4))
+    array[5, 3] = array[4, 2] = value
+    with pytest.raises(ValueError, match=rf"{words}.*|.*row 4, column 2") as caught:
+        read(make(array))
+    assert words in str(caught.value)
+    assert "row 4, column 2" in str(caught.value)
+
+
+def test_nan_is_let_through_when_it_may_be_missing_and_infinity_is_not():
+    array = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    np.testing.assert_array_equal(dense(read(array, missing=True)), array)
+    with pytest.raises(ValueError, match="row 1, column 0"):
+        read(np.array([[np.nan, 1.0], [np.inf, 3.0]]), missing=True)
+
+
+def test_a_place_far_down_a_memory_map_is_named(tmp_path):
+    array = np.ones((5000, 2), dtype=np.float32)
+    array[4321, 1] = np.nan
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(ValueError, match="row 4321, column 1"):
+        read(np.load(tmp_path / "x.npy", mmap_mode="r"))
+
+
+def test_ids_come_from_an_index_that_does_more_than_count():
+    frame = pd.DataFrame(np.ones((3, 2)), columns=["a", "b"])
+    assert read(frame).ids is None
+    assert read(frame.iloc[[2, 0]]).ids.tolist() == [2, 0]
+    frame.index = ["x", "y", "z"]
+    assert read(frame).ids.tolist() == ["x", "y", "z"]
+    assert read([[1.0, 2.0]]).ids is None
+    assert read(pl.DataFrame({"a": [1.0]})).ids is None
+
+
+@given(matrices())
+def test_rows_are_summed_and_empty_ones_found(matrix):
+    array = matrix.toarray()
+    for X in (array, matrix):
+        assert empty_rows(X).tolist() == np.flatnonzero((array == 0).all(1)).tolist()
+        np.testing.assert_allclose(row_totals(X), array.sum(1), atol=1e-12)
+        assert shape_of(X) == array.shape
+
+
+def test_missing_entries_do_not_count_in_totals():
+    array = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    assert row_totals(array).tolist() == row_totals(sparse.csr_array(array)).tolist() == [1.0, 5.0]
+
+
+@given(matrices(), matrices())
+def test_a_fingerprint_tells_matrices_apart(one, other):
+    for first, second in ((one, other), (one.toarray(), other.toarray())):
+        same = first.shape == second.shape and np.array_equal(one.toarray(), other.toarray())
+        assert (fingerprint(first) == fingerprint(second)) == same

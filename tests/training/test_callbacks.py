@@ -1,0 +1,78 @@
+import csv
+import sys
+
+import pytest
+
+from corrvae.errors import DataFileError
+from corrvae.training import CSVLog, Progress, ProgressBar, TensorBoardLog
+
+
+def progress(step: int, evaluation=None) -> Progress:
+    return Progress(step, 40, step / 10, step / 100, -5.0, evaluation)
+
+
+def row(step: int, total: float = -2.5) -> dict[str, float]:
+    return {"step": step, "total": total, "validation_total": total - 1}
+
+
+def rows_of(path) -> list[list[str]]:
+    with path.open(newline="") as stream:
+        return list(csv.reader(stream))
+
+
+def test_a_csv_file_has_a_row_for_each_evaluation(tmp_path):
+    log = CSVLog(tmp_path / "new" / "log.csv")
+    for step in range(1, 11):
+        log(progress(step, row(step, 0.1) if step % 5 == 0 else None))
+    expected = [["step", "total", "validation_total"], ["5", "0.1", "-0.9"], ["10", "0.1", "-0.9"]]
+    assert rows_of(tmp_path / "new" / "log.csv") == expected
+
+
+def test_a_csv_file_is_gone_on_with_where_the_run_is(tmp_path):
+    path = tmp_path / "log.csv"
+    first = CSVLog(path)
+    for step in (5, 10, 15):
+        first(progress(step, row(step)))
+    again = CSVLog(path)  # resumed from a checkpoint after step 7
+    again(progress(10, row(10, -9.0)))
+    assert [line[:2] for line in rows_of(path)[1:]] == [["5", "-2.5"], ["10", "-9.0"]]
+
+
+def test_a_csv_file_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("id,name\n1,x\n")
+    with pytest.raises(DataFileError, match="not a log"):
+        CSVLog(path)(progress(5, row(5)))
+    assert path.read_text() == "id,name\n1,x\n"
+
+
+def test_a_bar_moves_a_few_times_a_second_and_stops(capsys):
+    with ProgressBar() as bar:
+        for step in range(1, 41):
+            bar(progress(step, row(step) if step == 40 else None))
+    shown = capsys.readouterr().err
+    assert "epoch 4.0" in shown
+    assert "validation -3.50" in shown
+    assert "40/40" in shown
+    with ProgressBar():  # no step was made
+        pass
+
+
+def test_tensorboard_receives_every_term(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with TensorBoardLog(tmp_path) as log:
+        log(progress(1))
+        log(progress(5, row(5)))
+        log(progress(10, row(10, -2.0)))
+    found = EventAccumulator(str(tmp_path))
+    found.Reload()
+    assert set(found.Tags()["scalars"]) == {"training/total", "validation/total"}
+    assert [(event.step, event.value) for event in found.Scalars("training/total")] == [(5, -2.5), (10, -2.0)]
+    assert [event.value for event in found.Scalars("validation/total")] == [-3.5, -3.0]
+
+
+def test_tensorboard_that_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with TensorBoardLog(tmp_path) as log, pytest.raises(ImportError, match="pip install tensorboard"):
+        log(progress(5, row(5)))

@@ -1,0 +1,120 @@
+import json
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from corrvae import persistence
+from corrvae.errors import FolderError
+from corrvae.nn import FeatureTable
+from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
+from support.training import N, small_data, small_matrix, small_model, small_settings
+
+CPU = torch.device("cpu")
+
+
+def test_the_newest_is_kept_and_read(tmp_path):
+    folder = CheckpointFolder(tmp_path / "a" / "b", {"seed": 1})
+    assert folder.latest() is None
+    assert folder.read() is None
+    for step in (5, 1000, 10**9):
+        place = folder.write(step, {"x": step}, {"w": torch.full((2,), float(step))})
+        assert folder.latest() == place
+        assert [found.name for found in folder.path.iterdir()] == [f"step-{step:09d}"]
+    found = folder.read()
+    assert found.document == {"x": 10**9, "step": 10**9, "run": {"seed": 1}}
+    assert found.tensors["w"].tolist() == [1e9, 1e9]
+
+
+def test_the_one_before_stays_until_the_new_one_is_there(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path, {})
+    folder.write(5, {}, {})
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(persistence, "_put_in_place", fail)
+    with pytest.raises(FolderError, match="No space"):
+        folder.write(6, {}, {})
+    assert folder.read().document["step"] == 5
+
+
+def test_what_a_killed_run_left_is_swept_and_what_others_left_is_not(tmp_path):
+    folder = CheckpointFolder(tmp_path, {})
+    folder.write(5, {}, {})
+    (tmp_path / ".step-000000006.0123abcd.writing").mkdir()
+    (tmp_path / "step-of-mine").mkdir()
+    (tmp_path / "step-000000009").mkdir()  # not a checkpoint, only named like one
+    assert folder.read().document["step"] == 5
+    folder.write(7, {}, {})
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["step-000000007", "step-000000009", "step-of-mine"]
+    folder.clear()
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["step-000000009", "step-of-mine"]
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path):
+    CheckpointFolder(tmp_path, {"seed": 1, "gamma": 1.0}).write(5, {}, {})
+    with pytest.raises(FolderError, match=r"its gamma is 1\.0, this run's is 2\.0.*resume=False"):
+        CheckpointFolder(tmp_path, {"seed": 1, "gamma": 2.0}).read()
+    (place,) = tmp_path.iterdir()
+    persistence.write_folder(place, kind="corrvae checkpoint", document={"step": 5})
+    with pytest.raises(FolderError, match="which run"):
+        CheckpointFolder(tmp_path, {}).read()
+
+
+def test_a_run_is_described_by_all_that_decides_its_course():
+    def describe(model=None, data=None, validation=None, **changes):
+        described = describe_run(
+            model or small_model(), data or small_data(), small_settings(**changes), validation, CPU
+        )
+        assert json.loads(json.dumps(described)) == described
+        return described
+
+    same = describe()
+    assert describe(max_steps=99, resume=False, checkpoint_steps=3) == same
+    changed = small_matrix()
+    changed[N // 2, 3] += 1
+    weights = np.linspace(0.5, 1.0, N)
+    for other in (
+        describe(seed=1),
+        describe(gamma=(1.0, 2.0)),
+        describe(edge_sampling="weighted"),
+        describe(learning_rate=1e-2),
+        describe(small_model("bilinear")),
+        describe(data=small_data(seed=1)),
+        describe(data=small_data(table=FeatureTable(changed))),
+        describe(data=small_data(weights=weights**2)),
+        describe(data=small_data(weights=None)),
+        describe(data=small_data(sample_weights=weights)),
+        describe(validation=small_data()),
+        describe_run(small_model(), small_data(), small_settings(), None, torch.device("cuda")),
+    ):
+        assert other != same
+
+
+def test_the_place_of_a_nonzero_counts():
+    counts = np.zeros((N, 9), dtype=np.float32)
+    counts[:, 0] = 1
+    other = counts[:, ::-1]
+    described = [
+        describe_run(small_model(), small_data(table=FeatureTable(X)), small_settings(), None, CPU)["data"]
+        for X in (counts, np.ascontiguousarray(other))
+    ]
+    assert described[0] != described[1]
+
+
+def test_checkpoints_are_due_by_steps_or_minutes(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    by_steps = Timetable(small_settings(checkpoint_steps=10, checkpoint_minutes=None))
+    by_minutes = Timetable(small_settings(checkpoint_minutes=2.0))
+    neither = Timetable(small_settings(checkpoint_minutes=None))
+    assert [step for step in range(1, 31) if by_steps.is_due(step)] == [10, 20, 30]
+    assert not by_minutes.is_due(1)
+    now += 120.0
+    assert by_minutes.is_due(2)
+    by_minutes.written()
+    assert not by_minutes.is_due(3)
+    now += 1e9
+    assert not neither.is_due(4)

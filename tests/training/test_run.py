@@ -1,0 +1,180 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from corrvae.errors import FolderError, TrainingError
+from corrvae.nn import FeatureTable, LearnedTau
+from corrvae.objectives import Mean, Terms
+from corrvae.persistence import read_folder, write_folder
+from corrvae.training.run import Run, broken_term
+from support.training import D, N, small_data, small_matrix, small_model, small_settings
+
+
+def make(model=None, data=None, validation=None, **changes) -> Run:
+    return Run(model or small_model(), data or small_data(), small_settings(**changes), validation)
+
+
+def test_steps_are_those_of_adam_on_the_same_draws():
+    """Against a loop with torch's plain Adam that minimises."""
+    model, twin = small_model("perceptron"), small_model("perceptron")
+    run, draws = make(model, gamma=0.5, learning_rate=0.01), make(small_model("perceptron"), gamma=0.5)
+    adam = torch.optim.Adam(twin.parameters(), lr=0.01, fused=False, foreach=False)
+    for _ in range(10):
+        progress = run.advance()
+        batch = draws.batches.next().batch
+        loss = -twin.terms(batch, small_data().population, gamma=0.5, generator=draws.generator).total
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        assert progress.total == pytest.approx(-loss.item(), rel=1e-4)
+    for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_progress_and_the_historys_rows():
+    run = make(validation=small_data(20, 1))
+    seen = [run.advance() for _ in range(30)]
+    assert [progress.step for progress in seen] == list(range(1, 31))
+    assert [progress.step for progress in seen if progress.evaluation is not None] == [7, 14, 21, 28, 30]
+    assert seen[14].epoch == pytest.approx(15 * 8 / N)
+    assert run.stopped == "finished"
+    assert run.history["step"].tolist() == [7, 14, 21, 28, 30]
+    totals = [progress.total for progress in seen]
+    np.testing.assert_allclose(run.history["total"][:2], [np.mean(totals[:7]), np.mean(totals[7:14])])
+    np.testing.assert_allclose(run.history["total"][-1], np.mean(totals[28:]))
+    for name in ("reconstruction", "singleton", "edge", "non_edge", "validation_total", "validation_edge", "seconds"):
+        assert len(run.history[name]) == 5
+    assert "tau" not in run.history
+
+
+def test_warm_up_scales_everything_but_the_reconstruction(monkeypatch):
+    model, seen = small_model(), []
+    terms = model.terms
+    monkeypatch.setattr(model, "terms", lambda *parts, **given: seen.append(given["warmup"]) or terms(*parts, **given))
+    run = make(model, warmup_steps=4)
+    for _ in range(6):
+        run.advance()
+    assert seen == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("n_components", [None, 3])
+def test_a_learned_tau_moves_and_is_recorded(n_components):
+    model = small_model(tau=LearnedTau(0.9, n_components=n_components))
+    run = make(model, learning_rate=0.01)
+    for _ in range(14):
+        run.advance()
+    taus = run.history["tau"]
+    assert taus[0] != taus[1]
+    assert taus[1] == pytest.approx(float(model.tau().detach().mean()))
+
+
+def test_early_stopping_waits_for_the_warm_up_to_end(monkeypatch):
+    run = make(validation=small_data(20, 1), evaluate_every=1, patience=2, warmup_steps=5)
+    values = iter([-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0])
+    monkeypatch.setattr(run, "evaluator", lambda model: {"total": next(values)})
+    while run.stopped is None:
+        run.advance()
+    assert run.step == 7
+    assert run.stopped == "early"
+    assert run.best.step == 1
+
+
+def bad_rows(data_seed: int = 0, row: int = 17) -> np.ndarray:
+    X = small_matrix(seed=data_seed)
+    X[row, 2] = np.inf
+    return X
+
+
+def advance(run: Run, steps: int, kept: list) -> None:
+    """Make steps and checkpoints; keep the weights from before each step."""
+    for _ in range(steps):
+        kept.append({name: tensor.clone() for name, tensor in run.model.state_dict().items()})
+        run.advance()
+        run.save_if_due()
+
+
+def test_a_term_that_breaks_names_the_step_the_term_and_the_rows(tmp_path):
+    model = small_model()
+    run = make(model, small_data(table=FeatureTable(bad_rows())), checkpoint=tmp_path, checkpoint_steps=1)
+    kept = []
+    with pytest.raises(TrainingError) as caught:
+        advance(run, 30, kept)
+    error = caught.value
+    assert error.step == run.step < 30
+    assert 17 in error.rows
+    assert "term" in error.term
+    if run.step:
+        assert error.checkpoint == tmp_path / f"step-{run.step:09d}"
+    for name, tensor in model.state_dict().items():  # the model is what it was before that step
+        assert tensor.equal(kept[-1][name])
+
+
+def test_the_rows_of_each_term_are_found():
+    run = make(small_model("perceptron"))
+    drawn = run.batches.next()
+    terms = run.model.terms(drawn.batch, run.population)
+
+    def broken(name: str, place: int, value: float) -> tuple[str, tuple[int, ...]]:
+        means = {key: Mean(mean.values.detach().clone(), mean.scale, mean.weights) for key, mean in terms.means.items()}
+        means[name].values[place] = value
+        return broken_term(Terms(torch.tensor(math.nan), means), drawn)
+
+    vertices, edges = drawn.vertices, drawn.batch.edges.numpy()
+    assert broken("reconstruction", 3, math.nan) == ("the reconstruction term", (vertices[3],))
+    assert broken("singleton", 2, math.inf) == ("the singleton term", (vertices[2],))
+    term, rows = broken("edge", 4, -math.inf)
+    assert (term, sorted(rows)) == ("the edge term", sorted(vertices[edges[4]].tolist()))
+    first, second = torch.triu_indices(8, 8, 1)[:, 11].tolist()
+    term, rows = broken("non_edge", 11, math.nan)
+    assert (term, sorted(rows)) == ("the non_edge term", sorted([vertices[first], vertices[second]]))
+    assert broken("edge", 0, 0.0) == ("the objective", tuple(vertices.tolist()))
+
+
+def test_a_weight_that_breaks_is_blamed_on_the_step_before(tmp_path):
+    run = make(checkpoint=tmp_path)
+    run.advance()
+    rows = tuple(run._vertices.tolist())
+    with torch.no_grad():
+        run.model.encoder.first.weight[0, 0] = math.nan
+    for act in (run.advance, lambda: setattr(run, "stopped", "finished") or run.save_if_due()):
+        with pytest.raises(TrainingError, match=r"weight encoder\.first\.weight") as caught:
+            act()
+        assert (caught.value.step, caught.value.rows, caught.value.checkpoint) == (1, rows, None)
+    assert not any(tmp_path.iterdir())  # a broken model is never saved
+
+
+def test_validation_that_breaks_stops_training():
+    run = make(validation=small_data(N, 1, table=FeatureTable(bad_rows(1))))
+    with pytest.raises(TrainingError, match="of the validation data"):
+        advance(run, 7, [])
+
+
+@pytest.mark.parametrize("missing", ["noise", "model.encoder.first.bias", "optimizer.0.exp_avg"])
+def test_a_checkpoint_that_lacks_something_is_refused(tmp_path, missing):
+    run = make(checkpoint=tmp_path, checkpoint_steps=1)
+    run.advance()
+    run.save_if_due()
+    place = tmp_path / "step-000000001"
+    found = read_folder(place, kind="corrvae checkpoint")
+    del found.tensors[missing]
+    write_folder(place, kind="corrvae checkpoint", document=found.document, tensors=found.tensors)
+    with pytest.raises(FolderError, match="damaged") as caught:
+        make(checkpoint=tmp_path)
+    assert caught.value.path == place
+
+
+def test_nothing_of_size_n_happens_in_a_step():
+    """The features of the rows that a step draws, and of no others, are asked for."""
+    asked = []
+
+    def redraw(rows, _):
+        asked.append(len(rows))
+        return np.ones((len(rows), D))
+
+    data = small_data(5000, redraw=redraw)
+    run = make(data=data)
+    for _ in range(5):
+        run.advance()
+    assert max(asked) <= 8 + 2 * 10
