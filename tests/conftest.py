@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Two workers share two cores: each keeps to one, or they wait for each other at every small step.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
