@@ -18,7 +18,7 @@ import numpy as np
 import graphs
 from measure import answer_if_child, in_child, timed, versions, write_results
 
-N_CHECKED = 100  # edges solved to 1e-8 where no exact answer is at hand
+N_CHECKED = 60  # edges solved to 1e-8 where no exact answer is at hand
 
 GRAPHS = {
     "epinions": graphs.epinions,
@@ -39,9 +39,9 @@ GRAPHS = {
 # (method, threads) of each graph; the first is what the others are compared with
 ROWS = {
     "epinions": [("exact", 1), ("exact", 2), ("superlu", 1), ("networkit", 1), ("networkit", 2), ("sample", 2)],
-    "ba-3k": [("exact", 1), ("exact", 2), ("pinv", 1), ("pinv", 2), ("superlu", 1)],
+    "ba-3k": [("exact", 1), ("pinv", 1), ("superlu", 1)],
     "ba-10k": [("exact", 1), ("superlu", 1), ("networkit", 1), ("sketch", 1), ("sample", 1)],
-    "ba-100k": [("auto", 2), ("sample", 2), ("networkit", 2)],
+    "ba-100k": [("auto", 2), ("sample", 2)],
     "ba-1m": [("auto", 2), ("networkit", 2)],
     "plc-15k": [("exact", 1), ("superlu", 1)],
     "grid-300": [("exact", 1), ("superlu", 1)],

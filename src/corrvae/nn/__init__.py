@@ -46,6 +46,24 @@ _HOMES = {
     "SparseRows": ".rows",
     "make_likelihood": ".likelihoods",
 }
-__all__ = list(_HOMES)
+__all__ = [
+    "Decoder",
+    "DenseRows",
+    "Encoder",
+    "EntrywiseLikelihood",
+    "FeatureTable",
+    "InputTransform",
+    "LearnedTau",
+    "Likelihood",
+    "Marginals",
+    "PairBilinear",
+    "PairNetwork",
+    "PairPerceptron",
+    "PairPrior",
+    "Rows",
+    "SparsePattern",
+    "SparseRows",
+    "make_likelihood",
+]
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)

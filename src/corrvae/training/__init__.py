@@ -37,6 +37,20 @@ _HOMES = {
     "steps_for_epochs": ".settings",
     "train": ".loop",
 }
-__all__ = list(_HOMES)
+__all__ = [
+    "CSVLog",
+    "Callback",
+    "History",
+    "HoldOut",
+    "Progress",
+    "ProgressBar",
+    "TensorBoardLog",
+    "TrainingData",
+    "TrainingResult",
+    "TrainingSettings",
+    "hold_out",
+    "steps_for_epochs",
+    "train",
+]
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)

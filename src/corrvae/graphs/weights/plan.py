@@ -56,7 +56,7 @@ class SpanningPlan:
         graph: CorrelationGraph,
         *,
         method: Literal["auto", "exact", "sketch", "sample"] = "auto",
-        epsilon: float = 0.08,
+        epsilon: float = 0.05,
         delta: float = 0.05,
         simultaneous: bool = False,
         memory_budget: float | None = None,
@@ -108,6 +108,8 @@ class SpanningPlan:
                 pattern_bytes(self.graph) + sample_bytes(pieces, self._n_forests),
                 f"sampling {self._n_forests:,} forests",
             )
+            return
+        if everything.size == 0:  # a forest: all edges are bridges
             return
         if self.method == "sketch":
             ordering = order_pieces(pieces, monitor, degree_limit=LARGEST_DEGREE)
@@ -245,7 +247,7 @@ def spanning_weights(
     graph: CorrelationGraph,
     method: Literal["auto", "exact", "sketch", "sample"] = "auto",
     *,
-    epsilon: float = 0.08,
+    epsilon: float = 0.05,
     delta: float = 0.05,
     simultaneous: bool = False,
     memory_budget: float | None = None,

@@ -30,6 +30,16 @@ _HOMES = {
     "Poisson": ".poisson",
     "make_likelihood": ".choice",
 }
-__all__ = list(_HOMES)
+__all__ = [
+    "LIKELIHOODS",
+    "Bernoulli",
+    "EntrywiseLikelihood",
+    "Gaussian",
+    "Likelihood",
+    "Multinomial",
+    "NegativeBinomial",
+    "Poisson",
+    "make_likelihood",
+]
 
 __getattr__, __dir__ = _attach(__name__, _HOMES)
