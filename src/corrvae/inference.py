@@ -63,33 +63,29 @@ class PairEvaluator:
         """Give a for each pair, with correlation tanh(a)."""
         nobody = np.empty(0, dtype=np.int64)
         values = np.empty((len(pairs), self.network.n_components), dtype=np.float32)
-        with _evaluation(self.model):
+        with evaluation_mode(self.model) as device:
             for begin in range(0, len(pairs), _PAIRS):
                 found = self._index.distinct(nobody, pairs[begin : begin + _PAIRS])
-                rows = self.model.inputs(self.table.rows(found.vertices).to(_device(self.model)))
-                first, second = torch.from_numpy(found.positions).to(_device(self.model)).unbind(1)
+                rows = self.model.inputs(self.table.rows(found.vertices).to(device))
+                first, second = torch.from_numpy(found.positions).to(device).unbind(1)
                 a = self.network.pre_activation(self.network.prepare(rows), first, second)
                 values[begin : begin + _PAIRS] = a.cpu().numpy()
         return values
 
 
 def _encode(model: CorrelatedModel, table: FeatureTable, indices: np.ndarray) -> np.ndarray:
-    with _evaluation(model):
-        rows = model.inputs(table.rows(indices).to(_device(model)))
+    with evaluation_mode(model) as device:
+        rows = model.inputs(table.rows(indices).to(device))
         return model.encoder(rows).joint.cpu().numpy()
 
 
-def _device(model: CorrelatedModel) -> torch.device:
-    return next(model.parameters()).device
-
-
 @contextmanager
-def _evaluation(model: CorrelatedModel) -> Iterator[None]:
-    """Put a model in evaluation mode, without gradients, and afterwards in the mode it was in."""
+def evaluation_mode(model: CorrelatedModel) -> Iterator[torch.device]:
+    """Put a model in evaluation mode, without gradients, and afterwards in the mode it was in; give its device."""
     training = model.training
     model.eval()
     try:
         with torch.inference_mode():
-            yield
+            yield next(model.parameters()).device
     finally:
         model.train(training)

@@ -1,0 +1,1 @@
+"""Scores between data points: exact neighbours, ranks and link scores, never with an n-by-n matrix."""

@@ -1,0 +1,103 @@
+"""Data points as scores see them: a posterior each, and what the pair network needs of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from corrvae.scoring.pair_vectors import PairVectors
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Normal posteriors of a set of points, in float32.
+
+    Parameters
+    ----------
+    mean, stddev
+        One row for each point.
+    vectors
+        What the pair network needs of each point; ``None`` for independent posteriors.
+
+    Examples
+    --------
+    >>> points = Points.of(np.zeros((3, 2)), np.ones((3, 2)))
+    >>> len(points), points.n_components
+    (3, 2)
+    """
+
+    mean: Float[np.ndarray, "points dim"]
+    stddev: Float[np.ndarray, "points dim"]
+    vectors: PairVectors | None = None
+
+    @classmethod
+    def of(
+        cls,
+        mean: Float[np.ndarray, "points dim"],
+        stddev: Float[np.ndarray, "points dim"],
+        vectors: PairVectors | None = None,
+    ) -> "Points":
+        """Make points from any arrays of numbers."""
+        return cls(np.ascontiguousarray(mean, np.float32), np.ascontiguousarray(stddev, np.float32), vectors)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def n_components(self) -> int:
+        """Number of latent dimensions."""
+        return self.mean.shape[1]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Exclusions:
+    """Candidates that each query leaves out, as the rows of a CSR pattern.
+
+    Parameters
+    ----------
+    offsets
+        Where each query's candidates begin in `candidates`, and the end.
+    candidates
+        Positions of candidates, ascending and distinct within a query.
+
+    Examples
+    --------
+    >>> exclusions = Exclusions.of(3, np.array([2, 0, 2, 2]), np.array([1, 5, 0, 1]))
+    >>> exclusions.offsets, exclusions.candidates
+    (array([0, 1, 1, 3]), array([5, 0, 1]))
+    """
+
+    offsets: Int[np.ndarray, " boundaries"]
+    candidates: Int[np.ndarray, " excluded"]
+
+    @classmethod
+    def of(
+        cls, n_queries: int, queries: Int[np.ndarray, " excluded"], candidates: Int[np.ndarray, " excluded"]
+    ) -> "Exclusions":
+        """Collect (query, candidate) pairs in any order, repetitions allowed."""
+        pairs = np.unique(np.stack([queries, candidates]).astype(np.int64), axis=1)
+        offsets = np.zeros(n_queries + 1, np.int64)
+        np.cumsum(np.bincount(pairs[0], minlength=n_queries), out=offsets[1:])
+        return cls(offsets, pairs[1])
+
+    @classmethod
+    def union(cls, n_queries: int, parts: "Iterable[Exclusions]") -> "Exclusions":
+        """Exclude what any of the parts excludes."""
+        parts = list(parts)
+        nothing = np.empty(0, np.int64)
+        queries = np.concatenate([nothing, *(part.queries for part in parts)])
+        return cls.of(n_queries, queries, np.concatenate([nothing, *(part.candidates for part in parts)]))
+
+    @property
+    def queries(self) -> Int[np.ndarray, " excluded"]:
+        """The query of each excluded candidate."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    @property
+    def counts(self) -> Int[np.ndarray, " queries"]:
+        """How many candidates each query leaves out."""
+        return np.diff(self.offsets)
