@@ -95,9 +95,15 @@ def test_means_have_the_factors_that_make_them_sums_over_the_graph():
 
 def test_draws_are_means_plus_noise_with_their_divergences():
     points, noise = marginals(5, 3, 0), torch.randn(2, 3, dtype=torch.float64)
-    draws = objectives.draw(points, noise)
+    edges, prior = torch.tensor([[0, 4], [2, 3]]), PairPrior.of(0.9, 3, torch.float64)
+    draws = objectives.draw(points, noise, edges, prior, independent=True)
     torch.testing.assert_close(draws.z, points.mean[:2] + points.stddev[:2] * noise)
     torch.testing.assert_close(draws.kl, singleton_kl(points)[:2])
+    torch.testing.assert_close(draws.quadratic, edge_term(points, edges, prior))
+    a = torch.randn(2, 3, dtype=torch.float64)
+    draws = objectives.draw(points, noise, edges, prior, independent=False)
+    rest = objectives.correlation_term(points, edges, prior, a)
+    torch.testing.assert_close(draws.quadratic + rest, edge_term(points, edges, prior, a))
 
 
 # each term is the mean of two draws, one with weights

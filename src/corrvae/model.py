@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from corrvae import objectives
-from corrvae.nn.encoder import Marginals
 from corrvae.nn.inputs import InputTransform
 from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
@@ -202,7 +201,9 @@ class CorrelatedModel(nn.Module):
         if noise is None:
             shape, like = (batch.n_drawn, marginals.joint.shape[1] // 2), marginals.joint
             noise = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-        draws = objectives.draw(marginals, noise)
+        prior = self.prior(noise.shape[1], noise.dtype, noise.device)
+        edges = noise.new_empty((0, 2), dtype=torch.int64) if batch.edges is None else batch.edges
+        draws = objectives.draw(marginals, noise, edges, prior, independent=self.pair_network is None)
         targets = batch.rows.head(batch.n_drawn) if batch.targets is None else batch.targets
         log_prob = self.likelihood.log_prob(self.decoder(draws.z), targets)
         fit = objectives.mean_over_vertices(log_prob, batch.vertex_weights)
@@ -210,26 +211,14 @@ class CorrelatedModel(nn.Module):
         if batch.edges is None:
             return objectives.vae(fit, singleton, warmup=warmup)
         if self.pair_network is None:
-            edge = self._edge_mean(batch, batch.edges, population, marginals, None)
+            edge = _edge_mean(batch, population, draws.quadratic)
             return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
         of_edges, of_pairs = self._pre_activations(self.pair_network, rows, batch, batch.edges)
-        edge = self._edge_mean(batch, batch.edges, population, marginals, of_edges)
+        correlation = objectives.correlation_term(marginals, batch.edges, prior, of_edges)
+        edge = _edge_mean(batch, population, draws.quadratic + correlation)
         information = objectives.mutual_information(of_pairs)
         non_edge = objectives.mean_over_pairs(information, n_vertices=population.n_vertices)
         return objectives.cvae_corr(fit, singleton, edge, non_edge, gamma=gamma, warmup=warmup)
-
-    def _edge_mean(
-        self, batch: Batch, edges: Tensor, population: Population, marginals: Marginals, pre_activation: Tensor | None
-    ) -> Mean:
-        joint = marginals.joint
-        prior = self.prior(joint.shape[1] // 2, joint.dtype, joint.device)
-        values = objectives.edge_term(marginals, edges, prior, pre_activation)
-        n_vertices = population.n_vertices
-        if batch.edge_weights is None:
-            total = population.total_weight
-            return objectives.mean_over_weighted_edges(values, n_vertices=n_vertices, total_weight=total)
-        weights, n_edges = batch.edge_weights, population.n_edges
-        return objectives.mean_over_edges(values, weights, n_vertices=n_vertices, n_edges=n_edges)
 
     def _pre_activations(self, network: PairNetwork, rows: Rows, batch: Batch, edges: Tensor) -> tuple[Tensor, Tensor]:
         """Give the pair network's output for the edges and for the pairs of the non-edge term."""
@@ -238,3 +227,11 @@ class CorrelatedModel(nn.Module):
         if batch.pairs is None:
             return of_edges, network.within(prepared[: batch.n_drawn])
         return of_edges, network.pre_activation(prepared, *batch.pairs.T.contiguous())
+
+
+def _edge_mean(batch: Batch, population: Population, values: Tensor) -> Mean:
+    n_vertices = population.n_vertices
+    if batch.edge_weights is None:
+        total = population.total_weight
+        return objectives.mean_over_weighted_edges(values, n_vertices=n_vertices, total_weight=total)
+    return objectives.mean_over_edges(values, batch.edge_weights, n_vertices=n_vertices, n_edges=population.n_edges)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn.closed_forms import draw_with_kl, kl_from_standard, log_cosh, quadratic
+from corrvae.nn.closed_forms import draw_and_compare, kl_from_standard, log_cosh
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
 
@@ -39,13 +39,7 @@ class Mean:
     @property
     def value(self) -> Float[Tensor, ""]:
         """The estimate."""
-        return torch.dot(self.values, self.factors(1.0))
-
-    def factors(self, sign: float) -> Float[Tensor, " draws"]:
-        """Give what each value is multiplied with, times `sign`."""
-        if self.weights is None:
-            return self.values.new_full(self.values.shape, sign * self.scale)
-        return self.weights * (sign * self.scale)
+        return self.scale * (self.values.sum() if self.weights is None else torch.dot(self.values, self.weights))
 
 
 @final
@@ -101,10 +95,29 @@ class Terms:
 
 
 def _combine(**parts: tuple[float, Mean]) -> Terms:
-    """Add up means with factors, as one product of all values with all factors."""
-    values = torch.cat([mean.values for _, mean in parts.values()])
-    factors = torch.cat([mean.factors(sign) for sign, mean in parts.values()])
-    return Terms(torch.dot(values, factors), {name: mean for name, (_, mean) in parts.items()})
+    """Add up means with factors."""
+    means = {name: mean for name, (_, mean) in parts.items()}
+    factors = [(sign * mean.scale, mean.weights) for sign, mean in parts.values()]
+    total = _WeightedSum.apply(factors, *(mean.values for mean in means.values()))
+    return Terms(total, means)  # pyright: ignore[reportArgumentType]
+
+
+class _WeightedSum(torch.autograd.Function):
+    """Sum over parts of scale * sum(weights * values), with one node for the derivative of all."""
+
+    @staticmethod
+    def forward(ctx, factors: list[tuple[float, Tensor | None]], *parts: Tensor) -> Tensor:
+        ctx.factors, ctx.lengths = factors, [len(values) for values in parts]
+        total = parts[0].new_zeros(())
+        for (scale, weights), values in zip(factors, parts, strict=True):
+            total.add_(values.sum() if weights is None else torch.dot(values, weights), alpha=scale)
+        return total
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor):
+        scaled = [(gradients[0] * scale, weights) for scale, weights in ctx.factors]
+        pieces = zip(scaled, ctx.lengths, strict=True)
+        return None, *(g.expand(length) if weights is None else weights * g for (g, weights), length in pieces)
 
 
 def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
@@ -121,30 +134,55 @@ def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
 @final
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Latent points drawn from their posteriors, and the KL divergences of these.
+    """Latent points drawn from their posteriors, and what the closed forms say of these posteriors.
 
     Attributes
     ----------
     z
-        One point for each vertex.
+        One point for each vertex drawn.
     kl
-        KL_i for each vertex.
+        KL_i for each vertex drawn.
+    quadratic
+        For each edge the part of T_ij that does not depend on the correlation; T_ij itself if that is 0.
     """
 
     z: Float[Tensor, "drawn dim"]
     kl: Float[Tensor, " drawn"]
+    quadratic: Float[Tensor, " edges"]
 
 
-def draw(marginals: Marginals, noise: Float[Tensor, "drawn dim"]) -> Draws:
-    """z_i = mu_i + s_i noise_i and KL_i, for the first vertices, as many as there is noise for.
+def draw(
+    marginals: Marginals,
+    noise: Float[Tensor, "drawn dim"],
+    edges: Int[Tensor, "edges 2"],
+    prior: PairPrior,
+    *,
+    independent: bool,
+) -> Draws:
+    """z_i = mu_i + s_i noise_i and KL_i for the first vertices, and the quadratic part of T_ij for the edges.
+
+    Parameters
+    ----------
+    marginals
+        Singleton posteriors.
+    noise
+        Standard normal, for as many vertices as are to be drawn.
+    edges
+        Pairs of positions in `marginals`.
+    prior
+        The pair prior.
+    independent
+        Whether rho = 0; else `correlation_term` gives the rest of T_ij.
 
     Examples
     --------
-    >>> draws = draw(Marginals.of(torch.ones(4, 3), torch.ones(4, 3)), torch.zeros(2, 3))
-    >>> draws.z.shape, draws.kl
-    (torch.Size([2, 3]), tensor([1.5000, 1.5000]))
+    >>> four, edge = Marginals.of(torch.ones(4, 3), torch.ones(4, 3)), torch.tensor([[0, 3]])
+    >>> draws = draw(four, torch.zeros(2, 3), edge, PairPrior.of(0.0, 3), independent=True)
+    >>> draws.z.shape, draws.kl, draws.quadratic
+    (torch.Size([2, 3]), tensor([1.5000, 1.5000]), tensor([0.]))
     """
-    return Draws(*draw_with_kl(marginals.joint, noise))
+    form = prior.form_independent if independent else prior.form
+    return Draws(*draw_and_compare(marginals.joint, noise, edges, form))
 
 
 def edge_term(
@@ -172,16 +210,27 @@ def edge_term(
     >>> edge_term(two, edge, PairPrior.of(0.8, 1), torch.tensor([[0.8]]).atanh())
     tensor([0.])
     """
-    first, second = edges.T.contiguous()
     if pre_activation is None:
-        factors = prior.apart_independent, prior.together_independent
-        return quadratic(marginals.joint, first, second, *factors, prior.half_log_determinant)
-    values = quadratic(marginals.joint, first, second, prior.apart, prior.together, prior.half_log_determinant)
+        return prior.form_independent(marginals.joint, edges)
+    return prior.form(marginals.joint, edges) + correlation_term(marginals, edges, prior, pre_activation)
+
+
+def correlation_term(
+    marginals: Marginals, edges: Int[Tensor, "edges 2"], prior: PairPrior, pre_activation: Float[Tensor, "edges dim"]
+) -> Float[Tensor, " edges"]:
+    """Give what the correlation adds to the quadratic part of T_ij: s_i s_j (tau - rho) tau / (1 - tau^2) and I_ij.
+
+    Examples
+    --------
+    >>> two, edge = Marginals.of(torch.zeros(2, 1), torch.ones(2, 1)), torch.tensor([[0, 1]])
+    >>> correlation_term(two, edge, PairPrior.of(0.0, 1), torch.tensor([[0.8]]).atanh())
+    tensor([0.5108])
+    """
     # tau - rho from 1 - rho and 1 - tau, each of which is accurate when both correlations are close to 1.
     excess = 2.0 * torch.sigmoid(prior.minus_twice_sign * pre_activation) - prior.complement
     stddev = marginals.stddev
-    coupling = stddev.index_select(0, first) * stddev.index_select(0, second) * excess
-    return values + torch.mv(coupling, prior.product) + mutual_information(pre_activation)
+    coupling = stddev.index_select(0, edges[:, 0]) * stddev.index_select(0, edges[:, 1]) * excess
+    return torch.mv(coupling, prior.product) + mutual_information(pre_activation)
 
 
 def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tensor, " pairs"]:

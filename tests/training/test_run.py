@@ -151,7 +151,7 @@ def test_validation_that_breaks_stops_training():
         advance(run, 7, [])
 
 
-@pytest.mark.parametrize("missing", ["noise", "model.encoder.first.bias", "optimizer.0.exp_avg"])
+@pytest.mark.parametrize("missing", ["noise", "model.encoder.first.bias", "optimizer.0.mean"])
 def test_a_checkpoint_that_lacks_something_is_refused(tmp_path, missing):
     run = make(checkpoint=tmp_path, checkpoint_steps=1)
     run.advance()

@@ -1,6 +1,8 @@
 """The pieces of the objectives' closed forms that need a derivative of their own, for accuracy or for speed."""
 
+from dataclasses import dataclass
 from math import log
+from typing import final
 
 import torch
 from jaxtyping import Float, Int
@@ -43,99 +45,81 @@ def kl_from_standard(joint: Float[Tensor, "rows both"]) -> Float[Tensor, " rows"
     >>> kl_from_standard(torch.ones(1, 6))
     tensor([1.5000])
     """
-    if joint.device.type == "cpu":
-        return _KLFromStandard.apply(joint)  # pyright: ignore[reportReturnType]
     half = joint.shape[1] // 2
     return 0.5 * (joint.square().sum(1) - half) - joint[:, half:].log().sum(1)
 
 
-class _KLFromStandard(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, joint: Tensor) -> Tensor:
-        ctx.save_for_backward(joint)
-        values = joint.new_empty(len(joint))
-        sums.singleton_kl(joint.numpy(), values.numpy())
-        return values
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> Tensor:
-        (gradient,), (joint,) = gradients, ctx.saved_tensors
-        into = torch.empty_like(joint)
-        sums.singleton_kl_gradient(joint.numpy(), gradient.contiguous().numpy(), into.numpy())
-        return into
-
-
-def draw_with_kl(
-    joint: Float[Tensor, "rows both"], noise: Float[Tensor, "drawn dim"]
-) -> tuple[Float[Tensor, "drawn dim"], Float[Tensor, " drawn"]]:
-    """Give mean + stddev noise and the KL divergence from N(0, I), for the first rows [mean, stddev].
-
-    Examples
-    --------
-    >>> draw_with_kl(torch.ones(5, 6), torch.ones(1, 3))
-    (tensor([[2., 2., 2.]]), tensor([1.5000]))
-    """
-    if joint.device.type == "cpu":
-        return _DrawWithKL.apply(joint, noise)  # pyright: ignore[reportReturnType]
-    head, half = joint[: len(noise)], noise.shape[1]
-    return torch.addcmul(head[:, :half], head[:, half:], noise), kl_from_standard(head)
-
-
-class _DrawWithKL(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, joint: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(joint, noise)
-        z, kl = torch.empty_like(noise), joint.new_empty(len(noise))
-        sums.draw_with_kl(joint.numpy(), noise.numpy(), z.numpy(), kl.numpy())
-        return z, kl
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        joint, noise = ctx.saved_tensors
-        of_z, of_kl = (gradient.contiguous().numpy() for gradient in gradients)
-        into = torch.empty_like(joint)
-        sums.draw_with_kl_gradient(joint.numpy(), noise.numpy(), of_z, of_kl, into.numpy())
-        return into, None
-
-
-def quadratic(
-    rows: Float[Tensor, "rows columns"],
-    first: Int[Tensor, " pairs"],
-    second: Int[Tensor, " pairs"],
-    apart: Float[Tensor, " columns"],
-    together: Float[Tensor, " columns"],
-    constant: Float[Tensor, ""],
-) -> Float[Tensor, " pairs"]:
-    """Sum over columns of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, for pairs of rows.
+@final
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, summed over columns, plus a constant, for pairs of rows.
 
     It is symmetric to the bit.
 
     Examples
     --------
-    >>> rows, factors = torch.tensor([[1.0], [3.0]]), (torch.tensor([1.0]), torch.tensor([10.0]), torch.tensor(0.5))
-    >>> quadratic(rows, torch.tensor([0]), torch.tensor([1]), *factors)
+    >>> form = QuadraticForm(torch.tensor([1.0]), torch.tensor([10.0]), torch.tensor(0.5))
+    >>> form(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1]]))
     tensor([164.5000])
     """
-    learned = torch.is_grad_enabled() and (apart.requires_grad or together.requires_grad or constant.requires_grad)
-    if rows.device.type == "cpu" and not learned:
-        return _Quadratic.apply(rows, first, second, apart, together, constant)  # pyright: ignore[reportReturnType]
-    x, y = rows.index_select(0, first), rows.index_select(0, second)
-    return torch.mv((x - y).square(), apart) + torch.mv((x + y).square(), together) + constant
+
+    apart: Float[Tensor, " columns"]
+    together: Float[Tensor, " columns"]
+    constant: Float[Tensor, ""]
+
+    @property
+    def learned(self) -> bool:
+        """Whether the form itself is to be differentiated."""
+        return self.apart.requires_grad
+
+    def __call__(self, rows: Float[Tensor, "rows columns"], pairs: Int[Tensor, "pairs 2"]) -> Float[Tensor, " pairs"]:
+        """Evaluate the form at pairs of rows."""
+        x, y = rows.index_select(0, pairs[:, 0]), rows.index_select(0, pairs[:, 1])
+        return torch.mv((x - y).square(), self.apart) + torch.mv((x + y).square(), self.together) + self.constant
 
 
-class _Quadratic(torch.autograd.Function):
+def draw_and_compare(
+    joint: Float[Tensor, "rows both"],
+    noise: Float[Tensor, "drawn dim"],
+    pairs: Int[Tensor, "pairs 2"],
+    form: QuadraticForm,
+) -> tuple[Float[Tensor, "drawn dim"], Float[Tensor, " drawn"], Float[Tensor, " pairs"]]:
+    """For rows [mean, stddev]: mean + stddev noise, the KL divergence from N(0, I), and a quadratic form.
+
+    The first two are for the first rows, as many as there is noise for; the form is evaluated at pairs of rows. On a
+    CPU the three are one function with one derivative.
+
+    Examples
+    --------
+    >>> form = QuadraticForm(torch.ones(6), torch.zeros(6), torch.tensor(0.5))
+    >>> draw_and_compare(torch.ones(5, 6), torch.ones(1, 3), torch.tensor([[0, 4]]), form)
+    (tensor([[2., 2., 2.]]), tensor([1.5000]), tensor([0.5000]))
+    """
+    if joint.device.type == "cpu" and not form.learned:
+        return _DrawAndCompare.apply(joint, noise, pairs, form)  # pyright: ignore[reportReturnType]
+    head, half = joint[: len(noise)], noise.shape[1]
+    z = torch.addcmul(head[:, :half], head[:, half:], noise)
+    return z, kl_from_standard(head), form(joint, pairs)
+
+
+class _DrawAndCompare(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx, rows: Tensor, first: Tensor, second: Tensor, apart: Tensor, together: Tensor, constant: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(rows, first, second, apart, together)
-        values = constant.repeat(len(first))
-        sums.quadratic(*(part.numpy() for part in (rows, first, second, apart, together, values)))
-        return values
+    def forward(ctx, joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(joint, noise, pairs)
+        apart, together = ctx.factors = form.apart.numpy(), form.together.numpy()
+        z, kl, values = torch.empty_like(noise), joint.new_empty(len(noise)), joint.new_empty(len(pairs))
+        rows = joint.numpy()
+        sums.draw_with_kl(rows, noise.numpy(), z.numpy(), kl.numpy())
+        sums.quadratic(rows, pairs.numpy(), apart, together, form.constant.numpy(), values.numpy())
+        return z, kl, values
 
     @staticmethod
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        saved = ctx.saved_tensors
-        into = torch.zeros_like(saved[0])
-        sums.quadratic_gradient(*(part.detach().numpy() for part in (*saved, gradients[0].contiguous(), into)))
-        return into, None, None, None, None, None
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        joint, noise, pairs = ctx.saved_tensors
+        apart, together = ctx.factors
+        of_z, of_kl, of_values = (gradient.contiguous().numpy() for gradient in gradients)
+        into = torch.empty_like(joint)
+        rows, found = joint.numpy(), into.numpy()
+        sums.draw_with_kl_gradient(rows, noise.numpy(), of_z, of_kl, found)
+        sums.quadratic_gradient(rows, pairs.numpy(), apart, together, of_values, found)
+        return into, None, None, None

@@ -6,6 +6,7 @@ from typing import final
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from corrvae.nn.chains import apply_chain, parameters_of
 from corrvae.nn.layers import check_widths, perceptron
 
 
@@ -33,4 +34,5 @@ class Decoder(nn.Module):
 
     def forward(self, z: Float[Tensor, "*points dim"]) -> Float[Tensor, "*points features"]:
         """Decode latent points."""
-        return self.layers(z)
+        outputs = apply_chain(z.reshape(-1, z.shape[-1]), parameters_of(self.layers))
+        return outputs.view(*z.shape[:-1], -1)

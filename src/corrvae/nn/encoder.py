@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from corrvae.nn.layers import RowsLinear, check_widths, perceptron
+from corrvae.nn.chains import encode_chain, parameters_of
+from corrvae.nn.layers import RowsLinear, check_columns, check_widths, perceptron
 from corrvae.nn.rows import Rows
 
 
@@ -89,30 +90,6 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Rows) -> Marginals:
         """Encode each row on its own."""
-        return Marginals(_SoftplusRight.apply(self.rest(self.first(rows)), self.floor))
-
-
-class _SoftplusRight(torch.autograd.Function):
-    """floor + softplus in the right half of a matrix, the left half as it is.
-
-    One exponential serves both ways: softplus(x) = log(1 + e) and its derivative e / (1 + e), with e = exp(x). From 20
-    on softplus(x) is x to the last digit.
-    """
-
-    @staticmethod
-    def forward(ctx, outputs: Tensor, floor: float) -> Tensor:
-        half = outputs.shape[1] // 2
-        raw = outputs[:, half:]
-        exponential = raw.clamp(max=20.0).exp_()
-        joint = outputs.clone()
-        right = joint[:, half:]
-        torch.maximum(exponential.log1p(), raw, out=right).add_(floor)
-        ctx.save_for_backward(exponential)
-        return joint
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        (gradient,), (exponential,) = gradients, ctx.saved_tensors
-        into = gradient.clone()
-        into[:, exponential.shape[1] :].mul_(exponential).div_(exponential + 1.0)
-        return into, None
+        check_columns(rows, len(self.first.weight))
+        first = self.first.weight, self.first.bias
+        return Marginals(encode_chain(rows, self.floor, (*first, *parameters_of(self.rest))))

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from corrvae.nn.closed_forms import QuadraticForm
+
 # A learned tau keeps this distance from -1 and 1, where the pair prior degenerates.
 _MARGIN = 1e-6
 
@@ -26,26 +28,21 @@ class PairPrior:
 
     Attributes
     ----------
-    apart, together
-        Factors of the squared difference and sum of [mean, stddev], halved as all that follow.
-    apart_independent, together_independent
+    form
+        The quadratic form of [mean, stddev] with log(1 - tau^2) / 2 as its constant, halved as all that follow.
+    form_independent
         The same for rho = 0.
     product
         Factor of s_i s_j (|tau| - rho sign tau), for each dimension.
     minus_twice_sign, complement
         -2 sign tau and 1 - |tau|.
-    half_log_determinant
-        log(1 - tau^2) / 2, summed over dimensions.
     """
 
-    apart: Float[Tensor, " both"]
-    together: Float[Tensor, " both"]
-    apart_independent: Float[Tensor, " both"]
-    together_independent: Float[Tensor, " both"]
+    form: QuadraticForm
+    form_independent: QuadraticForm
     product: Float[Tensor, " dim"]
     minus_twice_sign: Float[Tensor, " dim"]
     complement: Float[Tensor, " dim"]
-    half_log_determinant: Float[Tensor, ""]
 
     @classmethod
     def of(
@@ -82,17 +79,17 @@ def _form(tau: Tensor, n_components: int, dtype: torch.dtype, device: torch.devi
     determinant = (1.0 - tau) * (1.0 + tau)
     near, far = tau / (4.0 * (1.0 - tau)), -tau / (4.0 * (1.0 + tau))
     spread = tau * tau / (2.0 * determinant)
-    constants = (
-        torch.cat([near, spread]),
-        torch.cat([far, torch.zeros_like(spread)]),
-        torch.cat([near, 0.5 * spread]),
-        torch.cat([far, 0.5 * spread]),
-        sign * tau / determinant,
-        -2.0 * sign,
-        1.0 - sign * tau,
-        0.5 * (torch.log1p(-tau) + torch.log1p(tau)).sum(),
+    constant = 0.5 * (torch.log1p(-tau) + torch.log1p(tau)).sum()
+
+    def form(*halves: Tensor) -> QuadraticForm:
+        apart, together = torch.cat(halves[:2]), torch.cat(halves[2:])
+        return QuadraticForm(*(part.to(device, dtype) for part in (apart, together, constant)))
+
+    return PairPrior(
+        form(near, spread, far, torch.zeros_like(spread)),
+        form(near, 0.5 * spread, far, 0.5 * spread),
+        *(part.to(device, dtype) for part in (sign * tau / determinant, -2.0 * sign, 1.0 - sign * tau)),
     )
-    return PairPrior(*(constant.to(device, dtype) for constant in constants))
 
 
 def check_tau(tau: float) -> None:

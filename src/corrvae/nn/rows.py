@@ -33,8 +33,16 @@ class Rows(ABC):
         """Rows and columns."""
 
     @abstractmethod
+    def times(self, weight: Float[Tensor, "features outputs"]) -> Float[Tensor, "rows outputs"]:
+        """Give ``rows @ weight``, without a derivative."""
+
+    @abstractmethod
+    def transposed_times(self, matrix: Float[Tensor, "rows outputs"]) -> Float[Tensor, "features outputs"]:
+        """Give ``rows.T @ matrix``, without a derivative."""
+
     def affine(self, weight: Float[Tensor, "features outputs"], bias: Float[Tensor, " outputs"]) -> Tensor:
         """Give ``rows @ weight + bias``, differentiable in weight and bias."""
+        return _Affine.apply(weight, bias, self)  # pyright: ignore[reportReturnType]
 
     @abstractmethod
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
@@ -92,9 +100,13 @@ class DenseRows(Rows):
         """Rows and columns."""
         return self.values.shape[0], self.values.shape[1]
 
-    def affine(self, weight: Float[Tensor, "features outputs"], bias: Float[Tensor, " outputs"]) -> Tensor:
-        """Give ``rows @ weight + bias``."""
-        return torch.addmm(bias, self.values, weight)
+    def times(self, weight: Float[Tensor, "features outputs"]) -> Float[Tensor, "rows outputs"]:
+        """Give ``rows @ weight``, without a derivative."""
+        return self.values.mm(weight.detach())
+
+    def transposed_times(self, matrix: Float[Tensor, "rows outputs"]) -> Float[Tensor, "features outputs"]:
+        """Give ``rows.T @ matrix``, without a derivative."""
+        return self.values.t().mm(matrix.detach())
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "DenseRows":
         """Apply a function with f(0) = 0 to every entry."""
@@ -268,9 +280,18 @@ class SparseRows(Rows):
         """The stored entries column after column: what the gradient of a product gathers with."""
         return self.values.index_select(0, self.pattern.transposition.order)
 
-    def affine(self, weight: Float[Tensor, "features outputs"], bias: Float[Tensor, " outputs"]) -> Tensor:
-        """Give ``rows @ weight + bias``: for each row a gather and sum over its stored entries."""
-        return _SparseAffine.apply(weight, bias, self)  # pyright: ignore[reportReturnType]
+    def times(self, weight: Float[Tensor, "features outputs"]) -> Float[Tensor, "rows outputs"]:
+        """Give ``rows @ weight``, without a derivative: for each row a gather and sum over its stored entries."""
+        return _gather_sum(self.pattern.columns, self.values, self.pattern.offsets, weight)
+
+    def transposed_times(self, matrix: Float[Tensor, "rows outputs"]) -> Float[Tensor, "features outputs"]:
+        """Give ``rows.T @ matrix``, without a derivative: for each column a gather and sum over its stored entries.
+
+        This is several times faster than the backward pass of `embedding_bag`, and the transposition that it needs
+        serves every layer that reads the batch.
+        """
+        columns = self.pattern.transposition
+        return _gather_sum(columns.rows, self.values_by_column, columns.offsets, matrix.contiguous())
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "SparseRows":
         """Apply a function with f(0) = 0 to every entry."""
@@ -322,20 +343,14 @@ def _gather_sum(indices: Tensor, values: Tensor, offsets: Tensor, table: Tensor)
     return embedding_bag(indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
-class _SparseAffine(torch.autograd.Function):
-    """Sparse rows times a matrix.
-
-    The gradient is the product with the transposed batch, again a gather and sum: several times faster than the
-    backward pass of `embedding_bag`, and the transposition serves every layer that reads the batch.
-    """
+class _Affine(torch.autograd.Function):
+    """Rows times a matrix, plus a vector."""
 
     @staticmethod
-    def forward(ctx, weight: Tensor, bias: Tensor, rows: SparseRows) -> Tensor:
+    def forward(ctx, weight: Tensor, bias: Tensor, rows: Rows) -> Tensor:
         ctx.rows = rows
-        return _gather_sum(rows.pattern.columns, rows.values, rows.pattern.offsets, weight).add_(bias)
+        return rows.times(weight).add_(bias)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        gradient, rows = gradients[0].contiguous(), ctx.rows
-        columns = rows.pattern.transposition
-        return _gather_sum(columns.rows, rows.values_by_column, columns.offsets, gradient), gradient.sum(0), None
+        return ctx.rows.transposed_times(gradients[0]), gradients[0].sum(0), None

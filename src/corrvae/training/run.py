@@ -9,12 +9,13 @@ from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from corrvae.errors import FolderError, TrainingError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.prior import LearnedTau
 from corrvae.objectives import Terms
+from corrvae.training.adam import Adam
 from corrvae.training.batches import BatchSource, Drawn
 from corrvae.training.best import BestWeights
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
@@ -59,10 +60,7 @@ class Run:
         self.evaluator: Evaluator | None = None
         if validation is not None:
             self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device)
-        # One fused kernel where torch has it.
-        fused = self.device.type in ("cpu", "cuda")
-        self._parameters = list(model.parameters())
-        self.optimizer = torch.optim.Adam(self._parameters, lr=settings.learning_rate, maximize=True, fused=fused)
+        self.adam = Adam(list(model.parameters()), settings.learning_rate)
         self.population = data.population
         self._vertices = np.empty(0, dtype=np.int64)  # of the step before
         self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
@@ -87,13 +85,12 @@ class Run:
         terms = self.model.terms(
             drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
         )
-        for parameter in self._parameters:
-            parameter.grad = None
+        self.adam.forget_gradients()
         terms.total.backward()
         values = term_values(terms)
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)
-        self.optimizer.step()
+        self.adam.step()
         self._vertices = drawn.vertices
         self.means.add(values)
         self.step += 1
@@ -167,8 +164,7 @@ class Run:
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{number}.{name}": tensor for name, tensor in state.items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in self.adam.tensors().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in (self.best.weights or {}).items()}
         return {**tensors, "noise": self.generator.get_state()}
 
@@ -180,9 +176,7 @@ class Run:
         place = checkpoints.latest() or checkpoints.path
         with _told_as_damage(place):
             self.model.load_state_dict(_under(tensors, "model."))
-            groups = self.optimizer.state_dict()["param_groups"]
-            state = _adam_state(_under(tensors, "optimizer."), self._parameters)
-            self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+            self.adam.restore(_under(tensors, "optimizer."))
             self.generator.set_state(tensors["noise"])
             self.batches.restore(document["batches"])
             self.means.restore(document["means"])
@@ -207,19 +201,6 @@ def broken_term(terms: Terms, drawn: Drawn) -> tuple[str, tuple[int, ...]]:
             positions = wrong if places is None else places.cpu()[wrong].reshape(-1).unique()
             return f"the {name} term", tuple(drawn.vertices[positions.numpy()].tolist())
     return "the objective", tuple(drawn.vertices.tolist())
-
-
-def _adam_state(tensors: dict[str, Tensor], parameters: list[nn.Parameter]) -> dict[int, dict[str, Tensor]]:
-    """Sort Adam's tensors by the number of their parameter, and check that none is missing."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        number, _, part = name.partition(".")
-        state.setdefault(int(number), {})[part] = tensor
-    for number, parts in state.items():
-        shape = parameters[number].shape
-        if {name: part.shape for name, part in parts.items()} != {"step": (), "exp_avg": shape, "exp_avg_sq": shape}:
-            raise ValueError(f"Adam's state of parameter {number} is not whole")
-    return state
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -27,8 +27,7 @@ def test_counts_gradient(matrix):
 def test_gradients_are_added_not_overwritten():
     rows = np.array([[1.0], [3.0]])
     into = np.full_like(rows, 10.0)
-    ends = np.array([0]), np.array([1])
-    sums.quadratic_gradient(rows, *ends, np.array([1.0]), np.array([0.0]), np.array([1.0]), into)
+    sums.quadratic_gradient(rows, np.array([[0, 1]]), np.array([1.0]), np.array([0.0]), np.array([1.0]), into)
     assert into.tolist() == [[6.0], [14.0]]
 
 

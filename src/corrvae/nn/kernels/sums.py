@@ -13,28 +13,39 @@ _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def quadratic(rows, first, second, apart, together, values):
-    """Add sum_k of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2`` to `values`, for pairs of rows."""
-    for pair in range(len(first)):
-        x, y = rows[first[pair]], rows[second[pair]]
-        total = rows.dtype.type(0)
+def quadratic(rows, pairs, apart, together, constant, values):
+    """Write sum_k of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, for pairs of rows."""
+    for pair in range(len(pairs)):
+        x, y = rows[pairs[pair, 0]], rows[pairs[pair, 1]]
+        total = constant[()]
         for k in range(rows.shape[1]):
             difference, both = x[k] - y[k], x[k] + y[k]
             total += apart[k] * difference * difference + together[k] * both * both
-        values[pair] += total
+        values[pair] = total
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def quadratic_gradient(rows, first, second, apart, together, gradient, into):
+def quadratic_gradient(rows, pairs, apart, together, gradient, into):
     """Add the gradient of `quadratic` with respect to its rows to `into`."""
-    for pair in range(len(first)):
-        i, j = first[pair], second[pair]
+    for pair in range(len(pairs)):
+        i, j = pairs[pair, 0], pairs[pair, 1]
         scale = gradient[pair] + gradient[pair]
         for k in range(rows.shape[1]):
             across = scale * apart[k] * (rows[i, k] - rows[j, k])
             along = scale * together[k] * (rows[i, k] + rows[j, k])
             into[i, k] += along + across
             into[j, k] += along - across
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def soften_gradient(gradient, exponential, into):
+    """Write the gradient with respect to x, right half of a matrix that went through softplus; e^x is given."""
+    half = exponential.shape[1]
+    for row in range(len(gradient)):
+        for k in range(half):
+            into[row, k] = gradient[row, k]
+        for k in range(half):
+            into[row, half + k] = gradient[row, half + k] * (exponential[row, k] / (exponential[row, k] + 1))
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
