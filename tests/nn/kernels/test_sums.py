@@ -32,10 +32,11 @@ def test_gradients_are_added_not_overwritten():
 
 
 def test_kl_of_a_row():
-    values, into = np.empty(1), np.empty((1, 2))
-    sums.singleton_kl(np.array([[2.0, 0.5]]), values)
-    np.testing.assert_allclose(values, 0.5 * (4 + 0.25 - 1) - np.log(0.5))
-    sums.singleton_kl_gradient(np.array([[2.0, 0.5]]), np.array([3.0]), into)
+    joint, noise = np.array([[2.0, 0.5]]), np.zeros((1, 1))
+    z, kl, into = np.empty((1, 1)), np.empty(1), np.empty((1, 2))
+    sums.draw_with_kl(joint, noise, z, kl)
+    np.testing.assert_allclose(kl, 0.5 * (4 + 0.25 - 1) - np.log(0.5))
+    sums.draw_with_kl_gradient(joint, noise, np.zeros((1, 1)), np.array([3.0]), into)
     np.testing.assert_allclose(into, [[6.0, 3 * (0.5 - 2)]])
 
 

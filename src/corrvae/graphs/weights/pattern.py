@@ -66,20 +66,33 @@ class Ordering:
 def split_into_pieces(graph: CorrelationGraph) -> Pieces:
     """Drop the bridges and relabel what is left piece by piece."""
     n = graph.n_vertices
+    if _is_forest(graph):
+        return _nothing_left(graph.n_edges)
     tails = np.ascontiguousarray(graph.edges[:, 0], np.int32)
     heads = np.ascontiguousarray(graph.edges[:, 1], np.int32)
     is_bridge = peel_leaves(n, tails, heads)
     kept = np.flatnonzero(~is_bridge)
-    n_left = n if kept.size else 0  # nothing is left of a forest
-    pointers, neighbors, edge_of = adjacency_lists(n_left, tails[kept], heads[kept])
-    inner = find_bridges(n_left, pointers, neighbors, edge_of)
+    pointers, neighbors, edge_of = adjacency_lists(n, tails[kept], heads[kept])
+    inner = find_bridges(n, pointers, neighbors, edge_of)
     if inner.any():
         is_bridge[kept[inner]] = True
         kept = kept[~inner]
-        pointers, neighbors, _ = adjacency_lists(n_left, tails[kept], heads[kept])
-    label, starts = label_pieces(n_left, pointers, neighbors)
+        pointers, neighbors, _ = adjacency_lists(n, tails[kept], heads[kept])
+    label, starts = label_pieces(n, pointers, neighbors)
     pointers, neighbors, edge_of = adjacency_lists(int(starts[-1]), label[tails[kept]], label[heads[kept]])
     return Pieces(is_bridge, kept, pointers, neighbors, kept[edge_of], starts)
+
+
+def _is_forest(graph: CorrelationGraph) -> bool:
+    # A vertex joined to at most one before it closes no cycle: trees that grew vertex by vertex are known at sight.
+    if graph.n_edges == 0 or np.bincount(graph.edges[:, 1]).max() == 1:
+        return True
+    return graph.n_edges < graph.n_vertices and graph.n_edges == graph.n_vertices - graph.n_components
+
+
+def _nothing_left(n_edges: int) -> Pieces:
+    none, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
+    return Pieces(np.ones(n_edges, np.bool_), none, zero, none, none, zero)
 
 
 def order_pieces(

@@ -49,50 +49,34 @@ def soften_gradient(gradient, exponential, into):
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def singleton_kl(joint, values):
-    """KL divergence from the standard normal, for each row [mean, stddev]."""
-    half = joint.shape[1] // 2
-    for row in range(len(joint)):
-        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
-        for k in range(joint.shape[1]):
-            squares += joint[row, k] * joint[row, k]
-        for k in range(half, joint.shape[1]):
-            logs += np.log(joint[row, k])
-        values[row] = (squares - half) / 2 - logs
-
-
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def singleton_kl_gradient(joint, gradient, into):
-    """Write the gradient of `singleton_kl` to `into`."""
-    half = joint.shape[1] // 2
-    for row in range(len(joint)):
-        scale = gradient[row]
-        for k in range(half):
-            into[row, k] = scale * joint[row, k]
-        for k in range(half, joint.shape[1]):
-            into[row, k] = scale * (joint[row, k] - 1 / joint[row, k])
-
-
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
 def draw_with_kl(joint, noise, z, kl):
-    """Write mean + stddev noise to `z` and the KL divergence to `kl`, for as many rows as there is noise for."""
+    """Write mean + stddev noise to `z` and the KL divergence from the standard normal to `kl`, for rows [mean, stddev].
+
+    There are as many rows of these as of noise.
+    """
     half = noise.shape[1]
-    singleton_kl(joint[: len(noise)], kl)
     for row in range(len(noise)):
+        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
         for k in range(half):
-            z[row, k] = joint[row, k] + joint[row, half + k] * noise[row, k]
+            mean, stddev = joint[row, k], joint[row, half + k]
+            z[row, k] = mean + stddev * noise[row, k]
+            squares += mean * mean + stddev * stddev
+            logs += np.log(stddev)
+        kl[row] = (squares - half) / 2 - logs
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
 def draw_with_kl_gradient(joint, noise, of_z, of_kl, into):
     """Write the gradient of `draw_with_kl` to `into`."""
     half, n_drawn = noise.shape[1], len(noise)
-    singleton_kl_gradient(joint[:n_drawn], of_kl, into[:n_drawn])
     for row in range(n_drawn):
         for k in range(half):
-            into[row, k] += of_z[row, k]
-            into[row, half + k] += of_z[row, k] * noise[row, k]
-    into[n_drawn:] = 0
+            mean, stddev = joint[row, k], joint[row, half + k]
+            into[row, k] = of_z[row, k] + of_kl[row] * mean
+            into[row, half + k] = of_z[row, k] * noise[row, k] + of_kl[row] * (stddev - 1 / stddev)
+    for row in range(n_drawn, len(joint)):
+        for k in range(2 * half):
+            into[row, k] = 0
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")

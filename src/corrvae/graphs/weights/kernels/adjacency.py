@@ -39,16 +39,6 @@ def peel_leaves(n_vertices, tails, heads):
     its edges in the lower, which is its last edge once the others are gone.
     """
     n_edges = tails.size
-    # A vertex joined to at most one before it closes no cycle: trees that grew vertex by vertex need no peeling.
-    seen = np.zeros(n_vertices, np.bool_)
-    is_forest = True
-    for e in range(n_edges):
-        if seen[heads[e]]:
-            is_forest = False
-            break
-        seen[heads[e]] = True
-    if is_forest:
-        return np.ones(n_edges, np.bool_)
     other = np.empty(n_edges, np.int32)  # either end of an edge gives the other one; -1 once it has fallen off
     state = np.zeros(n_vertices, np.int64)
     one = np.int64(1) << 32
