@@ -3,16 +3,19 @@
     python benchmarks/training.py [--only NAME ...] [--steps N] [--write]
 
 Both implementations start from the same weights and make their steps in turns, in one process with the same number of
-threads, the same batches and fused Adam; times are medians. Our steps include everything that training does: drawing,
-picking rows, noise, and the history. The literal ones are handed vertices, edges, pairs and noise, and keep X dense in
-memory. `products` is the share of our step that its matrix products take when they are run by themselves; `sparse` is
-the part of it that multiplies sparse rows. The bilinear pair network is compared with the literal perceptron.
+threads and fused Adam; times are medians. Our steps include everything that training does: drawing, picking rows,
+noise, and the history. The literal ones are then handed the vertices, edges, pairs and noise that ours just used, and
+keep X dense in memory. `products` is the share of our step that its matrix products take when they are run by
+themselves; `sparse` is the part of it that multiplies sparse rows. The bilinear pair network is compared with the
+literal perceptron.
 """
 
 import argparse
 import os
 import tempfile
 import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -54,31 +57,41 @@ def make_run(table: tables.Table, model: str):
 
 
 class Literal:
-    """The literal implementation with the weights of ours, and steps that are handed their draws."""
+    """The literal implementation with the weights of ours, which repeats our steps with the draws that these made."""
 
-    def __init__(self, run, X: np.ndarray, n_batches: int = 16) -> None:
-        from corrvae.training.batches import BatchSource
-
+    def __init__(self, run, X: np.ndarray) -> None:
         self.run, self.X = run, torch.from_numpy(X)
         self.model = LiteralModel(X.shape[1], DIMENSIONS)
         if hasattr(run.model.pair_network, "last") or run.model.pair_network is None:
             self.model.copy_weights(run.model)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True)
-        source = BatchSource(run.data, run.settings, np.random.SeedSequence(1))
-        self.draws = [self._draw(source.next()) for _ in range(n_batches)]
         self.sizes = {"n_vertices": run.data.n_vertices, "n_edges": run.data.n_edges}
-        self.made = 0
+        self.made: deque = deque()
+        self.draws: deque[dict] = deque()
+        self._next, run.batches.next = run.batches.next, self._record
 
-    def _draw(self, drawn) -> dict:
+    def _record(self):
+        """Draw for ours, and remember what was drawn and where the stream of noise stood."""
+        drawn = self._next()
+        self.made.append((drawn, self.run.generator.get_state()))
+        return drawn
+
+    def take_up(self) -> None:
+        """Prepare steps with the draws that ours made since the last time, outside of what is timed."""
+        while self.made:
+            self.draws.append(self._draw(*self.made.popleft()))
+
+    def _draw(self, drawn, state) -> dict:
         vertices = torch.from_numpy(drawn.vertices)
         chosen = vertices[: drawn.batch.n_drawn]
         pairs = None
         if self.run.model.pair_network is not None:
             pairs = chosen[torch.triu_indices(len(chosen), len(chosen), 1)].T.contiguous()
+        generator = torch.Generator().set_state(state)
         return {
             "ours": drawn.batch,
             "vertices": chosen,
-            "noise": torch.randn(len(chosen), DIMENSIONS),
+            "noise": torch.randn(len(chosen), DIMENSIONS, generator=generator),
             "edges": vertices[drawn.batch.edges],
             "weights": drawn.batch.edge_weights,
             "pairs": pairs,
@@ -91,26 +104,31 @@ class Literal:
 
     def disagreement(self) -> float:
         """Relative difference between the two objectives on one batch, before any step."""
-        draw = self.draws[0]
+        self._record()
+        self.take_up()
+        draw = self.draws.popleft()
         with torch.no_grad():
             ours = self.run.model.terms(draw["ours"], self.run.population, noise=draw["noise"]).total.item()
             return abs(self.terms(draw).total.item() / ours - 1.0)
 
     def step(self) -> None:
         """One step of Adam."""
-        draw = self.draws[self.made % len(self.draws)]
-        self.made += 1
-        loss = -self.terms(draw).total
+        loss = -self.terms(self.draws.popleft()).total
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
 
 
-def alternate(works: dict, steps: int, block: int = 5) -> dict[str, float]:
-    """Median seconds of each work, done in turns by blocks, after a block each to warm up."""
+def alternate(works: dict, steps: int, block: int = 25, between: Callable[[], None] = lambda: None) -> dict[str, float]:
+    """Median seconds of each work, done in turns by blocks, after a block each to warm up.
+
+    A block is long enough that most steps find in the caches what the same work left there, as they do in training.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in works}
+    block = min(block, steps)
     for number in range(1 + -(-steps // block)):
         for name, work in works.items():
+            between()
             for _ in range(block):
                 begun = time.perf_counter()
                 work()
@@ -132,9 +150,10 @@ def compare(*, threads: int, path: str, model: str, steps: int) -> dict:
             raise SystemExit(f"the implementations disagree by {report['disagreement']:.1e}: no comparison")
     run.advance()
     recorded = record(run.advance)
+    literal.made.clear()
     works = {"ours": run.advance, "literal": literal.step}
     works |= {kind: lambda calls=calls: replay(calls) for kind, calls in recorded.calls.items()}
-    found = alternate(works, steps)
+    found = alternate(works, steps, between=literal.take_up)
     products = found["dense"] + found["sparse"]
     return report | {
         "ours_ms": 1e3 * found["ours"],
