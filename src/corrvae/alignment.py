@@ -31,7 +31,8 @@ def align(n_rows: int, row_ids: Shaped[np.ndarray, " rows"] | None, graph: Any) 
     """Bring the vertices of a graph into the order of a table's rows.
 
     Vertex i is row i, unless the table has ids of its own of the same kind (integers, or anything else) as the graph's:
-    then vertices and rows are matched by id. The ids 0, 1, ... only count and match anything.
+    then vertices and rows are matched by id. Where the graph's ids are 0, 1, ..., they only count, so that vertex i is
+    row i, unless the rows' ids are these numbers in another order.
 
     Parameters
     ----------
@@ -64,11 +65,16 @@ def align(n_rows: int, row_ids: Shaped[np.ndarray, " rows"] | None, graph: Any) 
         )
     if row_ids is None:
         return AlignedRows(graph.ids, graph)
-    if not graph_has_ids(graph):
-        return AlignedRows(row_ids, graph)
-    if graph.ids.dtype.kind != row_ids.dtype.kind:
-        return AlignedRows(graph.ids if row_ids.dtype.kind == "i" else row_ids, graph)
-    return AlignedRows(row_ids, _reordered(graph, row_ids))
+    if not graph_has_ids(graph) and not _counts(np.sort(row_ids) if row_ids.dtype.kind == "i" else row_ids):
+        return AlignedRows(row_ids, _renamed(graph, row_ids))
+    if graph.ids.dtype.kind == row_ids.dtype.kind:
+        return AlignedRows(row_ids, _reordered(graph, row_ids))
+    if _counts(row_ids):
+        return AlignedRows(graph.ids, graph)
+    raise ValueError(
+        f"the rows of X have ids such as {row_ids[0]!r}, the graph's vertices such as {graph.ids[0]!r}: they cannot be "
+        "matched by id. If vertex i is row i, pass X as an array; else give both the same ids"
+    )
 
 
 def graph_has_ids(graph: CorrelationGraph) -> bool:
@@ -79,7 +85,15 @@ def graph_has_ids(graph: CorrelationGraph) -> bool:
     >>> graph_has_ids(CorrelationGraph.from_edges([(0, 1)]))
     False
     """
-    return graph.ids.dtype.kind != "i" or not np.array_equal(graph.ids, np.arange(graph.n_vertices))
+    return not _counts(graph.ids)
+
+
+def _counts(ids: np.ndarray) -> bool:
+    return ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
+
+
+def _renamed(graph: CorrelationGraph, ids: np.ndarray) -> CorrelationGraph:
+    return CorrelationGraph(graph.edges, graph.n_vertices, conductances=graph.conductances, vertices=ids)
 
 
 def _reordered(graph: CorrelationGraph, row_ids: np.ndarray) -> CorrelationGraph:

@@ -85,5 +85,6 @@ class TrainingError(CorrvaeError, ArithmeticError):
         kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
         return (
             f"after {self.step:,} steps {self.term} is infinite or not a number{where}; "
-            f"look at these rows, or lower the learning rate. {kept}"
+            'look at these rows, let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
+            f"learning rate. {kept}"
         )

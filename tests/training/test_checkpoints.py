@@ -7,7 +7,7 @@ import torch
 
 from corrvae import persistence
 from corrvae.errors import FolderError
-from corrvae.nn import FeatureTable
+from corrvae.nn import FeatureTable, InputTransform, make_likelihood
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
 from support.training import N, small_data, small_matrix, small_model, small_settings
 
@@ -55,12 +55,24 @@ def test_what_a_killed_run_left_is_swept_and_what_others_left_is_not(tmp_path):
 
 def test_another_runs_checkpoint_is_refused(tmp_path):
     CheckpointFolder(tmp_path, {"seed": 1, "gamma": 1.0}).write(5, {}, {})
-    with pytest.raises(FolderError, match=r"its gamma is 1\.0, this run's is 2\.0.*resume=False"):
+    with pytest.raises(FolderError, match=r"its gamma is 1\.0, this run's is 2\.0; give another folder"):
         CheckpointFolder(tmp_path, {"seed": 1, "gamma": 2.0}).read()
     (place,) = tmp_path.iterdir()
     persistence.write_folder(place, kind="corrvae checkpoint", document={"step": 5})
     with pytest.raises(FolderError, match="which run"):
         CheckpointFolder(tmp_path, {}).read()
+
+
+def with_inputs(normalize):
+    model = small_model()
+    model.inputs = InputTransform(normalize)
+    return model
+
+
+def with_likelihood(name):
+    model = small_model()
+    model.likelihood = make_likelihood(name, 9)
+    return model
 
 
 def test_a_run_is_described_by_all_that_decides_its_course():
@@ -82,6 +94,12 @@ def test_a_run_is_described_by_all_that_decides_its_course():
         describe(edge_sampling="weighted"),
         describe(learning_rate=1e-2),
         describe(small_model("bilinear")),
+        describe(small_model(tau=0.8)),
+        describe(small_model(dropout=0.1)),
+        describe(with_inputs("l2")),
+        describe(with_likelihood("poisson")),
+        describe(data=small_data(redraw=lambda rows, _: small_matrix()[rows])),
+        describe(data=small_data(table=FeatureTable(small_matrix(), missing=True))),
         describe(data=small_data(seed=1)),
         describe(data=small_data(table=FeatureTable(changed))),
         describe(data=small_data(weights=weights**2)),

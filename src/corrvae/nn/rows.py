@@ -128,7 +128,8 @@ class DenseRows(Rows):
 
     def mask_missing(self) -> "DenseRows":
         """Take entries that are not a number as missing."""
-        return DenseRows(self.values.nan_to_num(0.0), ~self.values.isnan())
+        missing = self.values.isnan()
+        return DenseRows(self.values.masked_fill(missing, 0.0), ~missing)
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the matrix itself."""
@@ -321,7 +322,8 @@ class SparseRows(Rows):
 
     def mask_missing(self) -> "SparseRows":
         """Take stored entries that are not a number as missing."""
-        return SparseRows(self.values.nan_to_num(0.0), self.pattern, ~self.values.isnan())
+        missing = self.values.isnan()
+        return SparseRows(self.values.masked_fill(missing, 0.0), self.pattern, ~missing)
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Give the batch as a matrix."""

@@ -4,16 +4,18 @@ import hashlib
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from corrvae.errors import FolderError
+from corrvae.model import CorrelatedModel
+from corrvae.nn.prior import LearnedTau
 from corrvae.nn.rows import SparseRows
 from corrvae.persistence import DOCUMENT, Folder, read_folder, write_folder
 from corrvae.training.data import TrainingData
@@ -77,7 +79,7 @@ class CheckpointFolder:
                 raise FolderError(
                     place,
                     f"this checkpoint belongs to another run: its {name} is {was.get(name)!r}, this run's is "
-                    f"{value!r}; give another folder, or resume=False to begin anew",
+                    f"{value!r}; give another folder, or remove this one",
                 )
         return found
 
@@ -120,7 +122,7 @@ class Timetable:
 
 
 def describe_run(
-    model: nn.Module,
+    model: CorrelatedModel,
     data: TrainingData,
     settings: TrainingSettings,
     validation: TrainingData | None,
@@ -132,9 +134,22 @@ def describe_run(
     return {
         **numbers,
         "device": device.type,
-        "networks": {name: [str(tensor.dtype), *tensor.shape] for name, tensor in model.state_dict().items()},
+        **_describe_model(model),
         "data": _describe_data(data),
         "validation": None if validation is None else _describe_data(validation),
+    }
+
+
+def _describe_model(model: CorrelatedModel) -> dict[str, Any]:
+    """All that makes a model what it is, but its weights: those come from the checkpoint."""
+    kinds = {"encoder": model.encoder, "decoder": model.decoder, "pair_network": model.pair_network}
+    return {
+        **{name: type(part).__qualname__ for name, part in kinds.items()},
+        "likelihood": type(model.likelihood).__qualname__,
+        "tau": "learned" if isinstance(model.tau, LearnedTau) else model.tau,
+        "normalize": model.inputs.normalize,
+        "dropout": model.inputs.dropout,
+        "networks": {name: [str(tensor.dtype), *tensor.shape] for name, tensor in model.state_dict().items()},
     }
 
 
@@ -145,8 +160,20 @@ def _describe_data(data: TrainingData) -> dict[str, Any]:
     parts = [rows.values.numpy()]
     if isinstance(rows, SparseRows):
         parts += [rows.pattern.columns.numpy(), rows.pattern.offsets.numpy()]
+    if rows.observed is not None:
+        parts.append(rows.observed.numpy())
     parts += [part for part in (data.edges, data.weights, data.sample_weights) if part is not None]
+    return {
+        "shape": list(data.table.shape),
+        "edges": data.n_edges,
+        "missing": data.table.missing,
+        "redrawn": data.redraw is not None,
+        "fingerprint": _digest(parts),
+    }
+
+
+def _digest(parts: Iterable[np.ndarray]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(np.ascontiguousarray(part).reshape(-1).data)
-    return {"shape": list(data.table.shape), "edges": data.n_edges, "fingerprint": digest.hexdigest()}
+    return digest.hexdigest()

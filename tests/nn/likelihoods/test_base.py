@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from corrvae.nn import EntrywiseLikelihood
+from corrvae.nn import DenseRows, EntrywiseLikelihood, FeatureTable, make_likelihood
 from corrvae.nn.likelihoods import Poisson, base
 from support.likelihoods import assert_sparse_equals_dense, counts
 
@@ -53,3 +53,14 @@ def test_check_looks_at_every_piece(monkeypatch):
 def test_tensors_pass_through_numpy_unchanged():
     like = torch.rand(3)
     assert base.from_numpy(base.to_numpy(like), like).equal(like)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+def test_sparse_rows_far_from_zero_keep_their_digits(size):
+    generator = np.random.default_rng(0)
+    matrix = np.where(generator.random((6, 40)) < 0.2, size + generator.normal(size=(6, 40)), 0.0)
+    rows = FeatureTable(sparse.csr_array(matrix)).rows(np.arange(6))
+    outputs = torch.from_numpy(np.where(matrix != 0, size, 0.0).astype(np.float32))
+    gaussian = make_likelihood("gaussian", 40)
+    expected = gaussian.double().log_prob(outputs.double(), DenseRows(rows.dense().double()))
+    torch.testing.assert_close(gaussian.float().log_prob(outputs, rows).double(), expected, rtol=1e-5, atol=1e-5)

@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from corrvae.graphs.canonical import check_conductances
 from corrvae.graphs.graph import CorrelationGraph
+from corrvae.graphs.weights import small
 from corrvae.graphs.weights.cuts import LARGEST_DEGREE, Cuts, cut_low_degrees, plan_cuts
 from corrvae.graphs.weights.exact import blas_threads, build_structures, solve_structure
 from corrvae.graphs.weights.kernels.cuts import SECONDS_A_CORE_CUBE, SECONDS_A_PAIR
@@ -295,6 +296,14 @@ def spanning_weights(
     >>> spanning_weights(graph).weights.round(3)
     array([0.667, 0.667, 0.667, 1.   ])
     """
+    _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
+    if method in ("auto", "exact") and _is_small(graph) and memory_budget is None:
+        begun = time.perf_counter()
+        weights, core_size = small.small_weights(graph), graph.n_vertices - graph.n_components
+        route = f"exact: dense inverse of {core_size:,} vertices"
+        return SpanningWeights(
+            weights=weights, method="exact", core_size=core_size, route=route, seconds=time.perf_counter() - begun
+        )
     plan = SpanningPlan(
         graph,
         method=method,
@@ -324,6 +333,10 @@ def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_b
         raise ValueError(f"memory_budget must be a positive number of bytes, not {memory_budget!r}")
     if not (n_threads is None or (_is_whole(n_threads) and n_threads >= 1)):
         raise ValueError(f"n_threads must be a whole number of at least 1, not {n_threads!r}")
+
+
+def _is_small(graph: CorrelationGraph) -> bool:
+    return graph.conductances is None and graph.n_edges > 0 and graph.n_vertices <= small.LARGEST
 
 
 def _is_real(value: Any) -> bool:

@@ -117,14 +117,14 @@ class EntrywiseLikelihood(Likelihood):
         return entries.sum(1)
 
     def _sparse_log_prob(self, outputs: Tensor, target: SparseRows) -> Tensor:
-        """Sum as if every entry were zero, then put the stored ones right."""
-        zero = outputs.new_zeros(())
-        stored = target.take(outputs)
-        change = self.entry_log_prob(stored, target.values, target.pattern.columns)
+        """Sum over the entries that are not stored, which are zeros, and over those that are."""
+        stored = self.entry_log_prob(target.take(outputs), target.values, target.pattern.columns)
         if target.observed is not None:
-            change = change.masked_fill(~target.observed, 0.0)
-        change = change - self.entry_log_prob(stored, zero, target.pattern.columns)
-        return self.entry_log_prob(outputs, zero, slice(None)).sum(1) + target.sum_entries(change)
+            stored = stored.masked_fill(~target.observed, 0.0)
+        zeros = self.entry_log_prob(outputs, outputs.new_zeros(()), slice(None))
+        # Not as a difference of two sums: where a stored value is far from zero, that would cancel its digits.
+        zeros = zeros.reshape(-1).index_fill(0, target.pattern.flat, 0.0).view_as(zeros)
+        return zeros.sum(1) + target.sum_entries(stored)
 
 
 def to_numpy(values: Tensor) -> np.ndarray:
