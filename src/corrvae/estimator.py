@@ -1,4 +1,4 @@
-"""The scikit-learn face of the library: one class that fits, embeds, scores, generates, saves."""
+"""The scikit-learn face of the library: one class that fits, embeds, scores, retrieves, generates, saves."""
 
 import os
 import warnings
@@ -23,6 +23,7 @@ from corrvae.nn.features import FeatureTable
 from corrvae.objectives import Gamma
 from corrvae.parameters import CONSTRAINTS, check_parameters
 from corrvae.posterior import Posterior
+from corrvae.retrieval import Retrieval
 from corrvae.tables import Table, check_weights, fingerprint, read_table, row_totals
 from corrvae.training import Callback
 from corrvae.training.data import Redraw
@@ -31,7 +32,7 @@ _NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
 
 
 @final
-class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embeddings of data points whose correlations are known as a graph.
 
     A variational auto-encoder whose prior correlates the latent points at the ends of an edge. The encoder reads

@@ -26,21 +26,35 @@ class PairVectors:
         A model with a pair network.
     table
         The features.
+    rows
+        The rows of the table, if not all of them in their order.
     memory
         Bytes that may be taken to keep all vectors; beyond that they are made each time they are asked for.
     """
 
-    def __init__(self, model: CorrelatedModel, table: FeatureTable, *, memory: int = 512 * 2**20) -> None:
+    def __init__(
+        self,
+        model: CorrelatedModel,
+        table: FeatureTable,
+        *,
+        rows: Int[np.ndarray, " rows"] | None = None,
+        memory: int = 512 * 2**20,
+    ) -> None:
         if model.pair_network is None:
             raise ValueError("this model has no pair network: its posteriors are independent")
         self.model = model
         self.network: PairNetwork = model.pair_network
         self._table = table
+        self._rows: np.ndarray = np.arange(table.shape[0]) if rows is None else rows
         self._memory = memory
         self._kept: Tensor | None = None
 
     def __len__(self) -> int:
-        return self._table.shape[0]
+        return len(self._rows)
+
+    def take(self, indices: Int[np.ndarray, " rows"]) -> "PairVectors":
+        """Give the vectors of some rows, as a table of their own."""
+        return PairVectors(self.model, self._table, rows=self._rows[indices], memory=self._memory)
 
     def at(self, indices: Int[np.ndarray, " rows"]) -> Float[Tensor, "rows width"]:
         """Give the vectors of these rows, on the CPU."""
@@ -59,5 +73,5 @@ class PairVectors:
     def _prepare(self, indices: np.ndarray) -> Tensor:
         with evaluation_mode(self.model) as device:
             pieces = np.split(indices, range(_ROWS, len(indices), _ROWS))
-            rows = (self.model.inputs(self._table.rows(piece).to(device)) for piece in pieces)
+            rows = (self.model.inputs(self._table.rows(self._rows[piece]).to(device)) for piece in pieces)
             return torch.cat([self.network.prepare(piece).cpu() for piece in rows])

@@ -46,6 +46,11 @@ class Points:
     def __len__(self) -> int:
         return len(self.mean)
 
+    def take(self, indices: Int[np.ndarray, " chosen"]) -> "Points":
+        """Give some of the points, in this order."""
+        vectors = None if self.vectors is None else self.vectors.take(indices)
+        return Points(self.mean[indices], self.stddev[indices], vectors)
+
     @property
     def n_components(self) -> int:
         """Number of latent dimensions."""
@@ -91,6 +96,20 @@ class Exclusions:
         nothing = np.empty(0, np.int64)
         queries = np.concatenate([nothing, *(part.queries for part in parts)])
         return cls.of(n_queries, queries, np.concatenate([nothing, *(part.candidates for part in parts)]))
+
+    def take(self, queries: Int[np.ndarray, " chosen"]) -> "Exclusions":
+        """Give the exclusions of some queries, in their order.
+
+        Examples
+        --------
+        >>> Exclusions.of(3, np.array([0, 2, 2]), np.array([5, 1, 7])).take(np.array([2, 1])).candidates
+        array([1, 7])
+        """
+        counts = self.counts[queries]
+        offsets = np.zeros(len(queries) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Exclusions(offsets, self.candidates[np.repeat(self.offsets[queries], counts) + within])
 
     @property
     def queries(self) -> Int[np.ndarray, " excluded"]:

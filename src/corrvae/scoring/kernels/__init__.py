@@ -1,0 +1,1 @@
+"""Compiled loops of the searches; no names are exported from here."""

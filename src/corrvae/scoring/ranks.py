@@ -1,0 +1,50 @@
+"""The ranks of given targets, by whichever search suits the metric and the points."""
+
+import numpy as np
+from jaxtyping import Int
+
+from corrvae.monitor import Monitor, watch
+from corrvae.scoring import factorised
+from corrvae.scoring.found import FoundRanks
+from corrvae.scoring.metrics import Metric
+from corrvae.scoring.neighbors import MEMORY, is_correlated
+from corrvae.scoring.points import Exclusions, Points
+
+
+def rank(
+    queries: Points,
+    candidates: Points,
+    metric: Metric,
+    pairs: Int[np.ndarray, "pairs 2"],
+    exclusions: Exclusions,
+    *,
+    same: bool = False,
+    memory: int = MEMORY,
+    progress: bool | None = None,
+) -> FoundRanks:
+    """Find the exact rank of each target among the candidates of its query; candidates with its score come first.
+
+    Parameters
+    ----------
+    queries, candidates, metric, exclusions, same, memory, progress
+        As in `corrvae.scoring.neighbors.nearest`.
+    pairs
+        Positions of a query and of its target. A target counts as a candidate even if its query excludes it.
+
+    Examples
+    --------
+    >>> from corrvae.scoring.metrics import MeanDistance
+    >>> points = Points.of(np.array([[0.0], [1.0], [-1.0], [5.0]]), np.ones((4, 1)))
+    >>> myself = Exclusions.of(4, np.arange(4), np.arange(4))
+    >>> rank(points, points, MeanDistance(), np.array([[0, 1], [0, 3], [3, 1]]), myself).ranks
+    array([2, 3, 1])
+    """
+
+    def work(monitor: Monitor) -> FoundRanks:
+        if is_correlated(queries, candidates, metric):
+            from corrvae.scoring import correlated
+
+            return correlated.rank(queries, candidates, pairs, exclusions, same=same, memory=memory, monitor=monitor)
+        return factorised.rank(queries, candidates, metric, pairs, exclusions, memory=memory, monitor=monitor)
+
+    return watch(work, progress=progress)

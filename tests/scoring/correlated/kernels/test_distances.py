@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from corrvae.scoring.correlated.kernels import distances as kernels
+
+
+@njit
+def tanh_of(x):
+    values = np.empty_like(x)
+    for k in range(len(x)):
+        values[k] = kernels.tanh(x[k])
+    return values
+
+
+def test_tanh_is_accurate_and_never_beyond_one():
+    x = np.concatenate([np.linspace(-12, 12, 400_001), np.logspace(-30, 30, 10_001)]).astype(np.float32)
+    found, wanted = tanh_of(x), np.tanh(x.astype(np.float64))
+    assert (abs(found) <= 1).all()
+    assert abs(found - wanted).max() < 4e-7
+    small = abs(x) < 0.1
+    np.testing.assert_allclose(found[small], wanted[small], rtol=4e-7)
+
+
+def test_tanh_lets_everything_through():
+    found = tanh_of(np.array([np.nan, np.inf, -np.inf, 0.0], np.float32))
+    np.testing.assert_array_equal(found, [np.nan, 1, -1, 0])
+
+
+@given(seed=st.integers(0, 10**6), dim=st.integers(1, 40))
+def test_distances(seed, dim):
+    generator = np.random.default_rng(seed)
+    sides = generator.exponential(size=(4, 5, dim)).astype(np.float32)
+    rows, columns = generator.integers(0, 5, (2, 9)).astype(np.int32)
+    a = generator.normal(size=(9, dim)).astype(np.float32)
+    values = np.empty(9, np.float32)
+    kernels.distances(*sides, rows, columns, a, values)
+    mean_i, stddev_i, mean_j, stddev_j = (
+        side[ends].astype(float) for side, ends in zip(sides, (rows, rows, columns, columns), strict=True)
+    )
+    terms = (mean_i - mean_j) ** 2 + stddev_i**2 + stddev_j**2 - 2 * np.tanh(a) * stddev_i * stddev_j
+    np.testing.assert_allclose(values, terms.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("tile", [1, 4, 100])
+def test_a_perceptron_tile_by_tile(tile):
+    generator = np.random.default_rng(0)
+    mean_i, stddev_i, mean_j, stddev_j = generator.exponential(size=(4, 5, 3)).astype(np.float32)
+    halves_i, halves_j = generator.normal(size=(2, 5, 2, 7)).astype(np.float32)
+    weight, bias = generator.normal(size=(7, 3)).astype(np.float32), generator.normal(size=3).astype(np.float32)
+    rows, columns = (part.reshape(-1).astype(np.int32) for part in np.mgrid[:5, :5])
+    there = np.maximum(halves_i[rows, 0] + halves_j[columns, 1], 0)
+    back = np.maximum(halves_j[columns, 0] + halves_i[rows, 1], 0)
+    wanted, values, control = np.empty(25, np.float32), np.empty(25, np.float32), np.zeros(2, np.int64)
+    a = (there + back) @ weight + bias
+    kernels.distances(mean_i, stddev_i, mean_j, stddev_j, rows, columns, a, wanted)
+    left, right = (mean_i, stddev_i, halves_i), (mean_j, stddev_j, halves_j)
+    kernels.perceptron_distances(*left, *right, rows, columns, weight, bias, tile, values, control)
+    np.testing.assert_allclose(values, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_entries", [2, 4, 6, 8])
+def test_bilinear(n_entries):
+    generator = np.random.default_rng(0)
+    mean_i, stddev_i, mean_j, stddev_j = generator.exponential(size=(4, 5, 3)).astype(np.float32)
+    entries_i, entries_j = generator.normal(size=(2, 5, n_entries, 3)).astype(np.float32)
+    constant = generator.normal(size=3).astype(np.float32)
+    rows, columns = (part.reshape(-1).astype(np.int32) for part in np.mgrid[:5, :5])
+    a = np.einsum("pek,pek->pk", entries_i[rows], entries_j[columns]) + constant
+    wanted, values, control = np.empty(25, np.float32), np.empty(25, np.float32), np.zeros(2, np.int64)
+    kernels.distances(mean_i, stddev_i, mean_j, stddev_j, rows, columns, a, wanted)
+    left, right = (mean_i, stddev_i, entries_i), (mean_j, stddev_j, entries_j)
+    kernels.bilinear_distances(*left, *right, rows, columns, constant, values, control)
+    np.testing.assert_allclose(values, wanted, rtol=1e-5)

@@ -1,0 +1,95 @@
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from corrvae.monitor import DONE, Monitor
+from corrvae.scoring.correlated import sweep as module
+from corrvae.scoring.correlated.sweep import Chosen, Goal, Sweep
+from support.correlated import literal_distances, make_model, make_points, random_rows
+
+
+class Everything(Goal):
+    """Asks for every pair, and writes down what it is told, by the positions of points."""
+
+    def __init__(self, n_rows, n_columns):
+        self.costs = np.full((n_rows, n_columns), np.nan)
+        self.times = np.zeros((n_rows, n_columns), int)
+
+    def choose(self, block):
+        kept = np.ones((len(block.left), len(block.right)), bool)
+        rows, columns = np.nonzero(np.triu(kept) if block.diagonal else kept)
+        return Chosen(rows.astype(np.int32), columns.astype(np.int32), np.zeros(kept.shape, np.float32))
+
+    def settle(self, block, chosen, costs):
+        self._write(block.left, block.right, costs)
+        if block.mirrored:
+            self._write(block.right, block.left, costs.T)
+
+    def _write(self, left, right, costs):
+        row_of = np.repeat(np.arange(len(left)), np.diff(left.offsets))
+        column_of = np.repeat(np.arange(len(right)), np.diff(right.offsets))
+        where = np.ix_(left.members, right.members)
+        self.costs[where] = costs[np.ix_(row_of, column_of)]
+        self.times[where] += 1
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("memory", [1, 2**20, 2**28])
+@pytest.mark.parametrize("same", [True, False])
+def test_every_pair_is_settled_once(same, memory, n_threads):
+    points = make_points(make_model("perceptron"), random_rows(90, repeated=20))
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        monitor = Monitor()
+        sweep = Sweep(points, points, same=same, memory=memory, monitor=monitor)
+        everything = Everything(90, 90)
+        sweep.run("testing", everything)
+        assert torch.get_num_threads() == n_threads
+    finally:
+        torch.set_num_threads(before)
+    assert (everything.times == 1).all()
+    np.testing.assert_allclose(everything.costs, literal_distances(points, points), rtol=1e-5, atol=1e-5)
+    n_groups = len(sweep.left_groups)
+    assert n_groups < 90
+    assert sweep.n_evaluated == (n_groups * (n_groups + 1) // 2 if same else n_groups**2)
+    assert monitor.control[DONE] == pytest.approx(monitor.total, abs=n_groups)
+
+
+def test_few_queries_against_many():
+    model = make_model("bilinear")
+    queries, candidates = make_points(model, random_rows(2)), make_points(model, random_rows(1100, seed=1))
+    everything = Everything(2, 1100)
+    Sweep(queries, candidates, same=False, memory=2**26, monitor=Monitor()).run("testing", everything)
+    assert (everything.times == 1).all()
+    np.testing.assert_allclose(everything.costs, literal_distances(queries, candidates), rtol=1e-5, atol=1e-5)
+
+
+def test_less_memory_makes_smaller_blocks():
+    points = make_points(make_model("perceptron"), random_rows(70))
+    sides = [Sweep(points, points, same=True, memory=memory, monitor=Monitor())._side for memory in (1, 2**22, 2**40)]
+    assert sides[0] == module._SMALLEST < sides[1] < sides[2] == module._LARGEST
+
+
+def test_the_first_error_ends_all_and_state_is_restored():
+    model = make_model("own")
+    model.train()
+    points = make_points(model, random_rows(70))
+    sweep = Sweep(points, points, same=True, memory=2**26, monitor=Monitor())
+    before = torch.get_num_threads()
+
+    def fail(job):
+        assert not model.training
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        sweep.each(range(1000), fail)
+    assert model.training
+    assert torch.get_num_threads() == before
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corrvae.scoring.calibration import calibrate, check_prior, random_unlinked
+from support.unchecked import unchecked
+
+
+def normal_scores(seed, n_linked, n_unlinked, sign=1.0):
+    """The log likelihood ratio of N(1, 1) against N(-1, 1) at a score is twice the score."""
+    rng = np.random.default_rng(seed)
+    return sign * rng.normal(1, 1, n_linked), sign * rng.normal(-1, 1, n_unlinked)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.01])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(("method", "tolerance"), [("logistic", 0.03), ("isotonic", 0.12)])
+def test_probabilities_are_those_of_bayes(method, tolerance, sign, prior):
+    linked, unlinked = normal_scores(0, 4000, 40_000, sign)
+    found = calibrate(linked, unlinked, metric="m", larger_is_better=sign > 0, prior=prior, method=method)
+    scores = np.linspace(-1.0, 1.0, 9)
+    odds = prior / (1 - prior) * np.exp(2 * scores)
+    np.testing.assert_allclose(found(sign * scores), odds / (1 + odds), atol=tolerance)
+    assert (found.n_linked, found.n_unlinked, found.prior, found.method) == (4000, 40_000, prior, method)
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_calibrated_on_one_half_it_holds_on_the_other(method):
+    linked, unlinked = normal_scores(1, 3000, 27_000)
+    found = calibrate(linked[::2], unlinked[::2], metric="m", larger_is_better=True, prior=0.1, method=method)
+    scores, truth = np.concatenate([linked[1::2], unlinked[1::2]]), np.repeat([1, 0], [1500, 13_500])
+    given_ = found(scores)
+    for low, high in ((0.0, 0.05), (0.05, 0.3), (0.3, 0.7), (0.7, 1.0)):
+        inside = (given_ >= low) & (given_ < high)
+        assert truth[inside].mean() == pytest.approx(given_[inside].mean(), abs=0.05)
+
+
+def test_the_prior_can_be_changed_afterwards():
+    linked, unlinked = normal_scores(0, 50, 500)
+    settings_ = {"metric": "m", "larger_is_better": True, "method": "isotonic"}
+    first, second = (calibrate(linked, unlinked, prior=prior, **settings_) for prior in (0.5, 0.02))
+    np.testing.assert_allclose(first.with_prior(0.02)(linked), second(linked))
+
+
+def test_no_score_makes_a_link_certain():
+    found = calibrate(np.ones(10), np.zeros(10), metric="m", larger_is_better=True, prior=0.5, method="isotonic")
+    assert 0 < found(np.array([-9.0]))[0] < 0.1
+    assert 0.9 < found(np.array([9.0]))[0] < 1
+
+
+@settings(max_examples=50)
+@given(st.integers(2, 8), st.integers(0, 10**6))
+def test_unlinked_pairs_are_not_linked(n_points, seed):
+    rng = np.random.default_rng(seed)
+    linked = rng.integers(n_points, size=(rng.integers(1, 20), 2))
+    everything = {(i, j) for i in range(n_points) for j in range(i + 1, n_points)}
+    free = everything - {tuple(sorted(pair)) for pair in linked.tolist()}
+    if not free:
+        with pytest.raises(ValueError, match="every pair"):
+            random_unlinked(n_points, linked, 5, rng)
+        return
+    drawn = random_unlinked(n_points, linked, 200, rng)
+    assert drawn.shape == (200, 2)
+    assert {tuple(pair) for pair in drawn.tolist()} <= free
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    some = np.array([1.0, 2.0])
+    with pytest.raises(ValueError, match="at least 2 linked"):
+        calibrate(some[:1], some, metric="m", larger_is_better=True, prior=0.5)
+    with pytest.raises(ValueError, match="finite"):
+        calibrate(np.array([1.0, np.nan]), some, metric="m", larger_is_better=True, prior=0.5)
+    with unchecked(), pytest.raises(ValueError, match="method must be"):
+        calibrate(some, some, metric="m", larger_is_better=True, prior=0.5, method="platt")
+    for prior in (0.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="strictly between"):
+            check_prior(prior)
