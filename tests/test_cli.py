@@ -25,7 +25,7 @@ def test_demo_writes_where_it_is_told(tmp_path):
     assert (tmp_path / "spanning_weights.png").is_file()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["data", "get", "--help"]])
 def test_help_imports_nothing_heavy(arguments):
     """Help must answer at once, so it may not wait for these."""
     script = f"""

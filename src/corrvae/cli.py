@@ -10,6 +10,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="The data sets of the experiments.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)
@@ -37,3 +39,31 @@ def demo(
     except CorrvaeError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
+
+
+@data_app.command("get")
+def data_get(
+    name: Annotated[str, typer.Argument(help="ml-1m, ml-10m, ml-20m, ml-25m, ml-32m or epinions.")],
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Take it from this file or folder instead.")
+    ] = None,
+) -> None:
+    """Put a data set into the data folder: CORRVAE_DATA, else the platform's cache.
+
+    It comes from its publisher and is checked; a download that broke off goes on where it was.
+
+    Example: corrvae data get ml-1m
+    """
+    from corrvae.datasets.getting import get
+    from corrvae.errors import CorrvaeError
+
+    try:
+        got = get(name, source)
+    except (CorrvaeError, ValueError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        typer.echo("stopped; what has arrived is kept, and the next try goes on from there", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
+    typer.echo(got.terms)

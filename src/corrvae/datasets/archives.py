@@ -1,0 +1,120 @@
+"""Find and open one file of a data set, in a folder or a zip archive, plain or compressed with bzip2.
+
+Nothing is ever unpacked to disk. Archives whose members would leave the folder they are unpacked to are refused all the
+same: nothing in them is to be trusted.
+"""
+
+import bz2
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from corrvae.errors import DataFileError, MissingDataFileError
+
+_PACKED = ".bz2"
+
+
+@final
+@dataclass(frozen=True)
+class Member:
+    """An open file of a data set: its name without compression, and its bytes."""
+
+    name: str
+    stream: io.BufferedIOBase
+
+
+def bare_name(path: str | Path) -> str:
+    """Give a file's name without folders and without the ending of its compression.
+
+    Examples
+    --------
+    >>> bare_name("downloads/trust_data.txt.bz2")
+    'trust_data.txt'
+    """
+    return Path(path).name.removesuffix(_PACKED)
+
+
+def beside(path: Path, names: Sequence[str]) -> Path:
+    """Give the folder of a file that is one of several; any other path as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "trust_data.txt")
+    ...     _ = path.write_text("")
+    ...     beside(path, ["ratings_data.txt", "trust_data.txt"]) == Path(folder)
+    True
+    """
+    return path.parent if len(names) > 1 and bare_name(path) in names and path.is_file() else path
+
+
+@contextmanager
+def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
+    """Open the one file that has one of these names.
+
+    Parameters
+    ----------
+    path
+        A folder, a zip archive, or the file itself. The file may lie one folder further down, and be compressed.
+    names
+        The names it may have.
+    """
+    try:
+        with ExitStack() as stack:
+            if not path.exists():
+                raise MissingDataFileError(path)
+            if path.is_dir():
+                found = _one_of([*path.glob("*"), *path.glob("*/*")], names, path)
+                stream = stack.enter_context(found.open("rb"))
+            elif zipfile.is_zipfile(path):
+                archive = stack.enter_context(zipfile.ZipFile(path))
+                inside = check_members(path, archive)
+                found = _one_of([Path(name) for name in inside], names, path)
+                stream = stack.enter_context(_open_inside(path, archive, found.as_posix()))
+            elif bare_name(path) in names:
+                found, stream = path, stack.enter_context(path.open("rb"))
+            else:
+                raise DataFileError(path, f"is neither a folder, nor a zip archive, nor named {' or '.join(names)}")
+            if found.name.endswith(_PACKED):
+                stream = stack.enter_context(bz2.open(stream))
+            yield Member(bare_name(found), stream)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataFileError(path, f"is damaged or ends early ({error})") from error
+    except OSError as error:
+        if isinstance(error, DataFileError):
+            raise
+        raise DataFileError(path, f"cannot be read ({error.strerror or error})") from error
+
+
+def check_members(path: Path, archive: zipfile.ZipFile) -> list[str]:
+    """Give the names of an archive's members, and refuse an archive in which one would leave its folder."""
+    for name in archive.namelist():
+        parts = re.split(r"[/\\]", name)
+        if ".." in parts or parts[0] == "" or ":" in parts[0]:
+            raise DataFileError(path, f"member {name!r} would leave the folder it is unpacked to; do not use this file")
+    return archive.namelist()
+
+
+def _open_inside(path: Path, archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
+    try:
+        return archive.open(name)  # pyright: ignore[reportReturnType]  (it is one)
+    except RuntimeError as error:  # encrypted, or compressed in a way that is not known
+        raise DataFileError(path, f"cannot be read ({error})") from error
+
+
+def _one_of(paths: Sequence[Path], names: Sequence[str], where: Path) -> Path:
+    found = [path for path in paths if bare_name(path) in names]
+    # a file that lies there both ways is taken as it is
+    plain = [path for path in found if not path.name.endswith(_PACKED)] or found
+    if not plain:
+        raise DataFileError(where, f"holds no {' or '.join(names)}")
+    if len(plain) > 1:
+        raise DataFileError(where, f"holds more than one: {', '.join(sorted(str(path) for path in plain))}")
+    return plain[0]

@@ -1,0 +1,167 @@
+import bz2
+import hashlib
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from corrvae.cli import app
+from corrvae.datasets import catalogue, download, epinions, getting, movielens
+from corrvae.datasets.catalogue import PublishedFile
+from corrvae.errors import DataFileError
+from support.published import archive, csv_lines
+from support.server import Site, serving
+
+TEXTS = {"ratings_data.txt": "1 10 4\n2 10 5\n", "trust_data.txt": " 1 2 1\n 2 1 1\n"}
+
+
+def md5(content):
+    return hashlib.md5(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A site that publishes small data under the names of the real ones, with their checksums."""
+    zipped = archive(tmp_path / "published.zip", {"ml-20m/ratings.csv": csv_lines()}).read_bytes()
+    files = {f"{name}.bz2": bz2.compress(text.encode()) for name, text in TEXTS.items()}
+    with serving(Site({"ml-20m.zip": zipped, **files})) as running:
+        movies = replace(
+            catalogue.CATALOGUE["ml-20m"],
+            files=(PublishedFile(f"{running.address}/ml-20m.zip", md5(zipped)),),
+            members=(("ratings.csv", md5(csv_lines())),),
+        )
+        trust = replace(
+            catalogue.CATALOGUE["epinions"],
+            files=tuple(PublishedFile(f"{running.address}/{name}") for name in files),
+            members=tuple((name, md5(text)) for name, text in TEXTS.items()),
+        )
+        monkeypatch.setattr(catalogue, "CATALOGUE", {"ml-20m": movies, "epinions": trust})
+        yield running
+
+
+def names(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) if folder.exists() else []
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["data", "get", *map(str, arguments)])
+
+
+def test_an_archive_is_got_once(folder, site):
+    result = run("ml-20m")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == f"ml-20m is there now: {folder / 'ml-20m.zip'}"
+    assert "GroupLens" in result.stdout
+    assert names(folder) == ["ml-20m.zip"]
+    assert len(movielens("ml-20m", min_ratings=1).users) == 40
+    assert "was there already" in run("ml-20m").stdout
+    assert len(site.asked) == 1
+
+
+def test_several_files_become_a_folder(folder, site):
+    got = getting.get("epinions")
+    assert (got.path, got.was_there) == (folder / "epinions", False)
+    assert names(folder) == ["epinions", "epinions/ratings_data.txt.bz2", "epinions/trust_data.txt.bz2"]
+    assert epinions(min_ratings=1).graph.n_edges == 1
+    assert getting.get("epinions").was_there
+
+
+def test_files_that_have_arrived_are_not_asked_for_again(folder, site):
+    trust = site.files.pop("trust_data.txt.bz2")
+    with pytest.raises(DataFileError, match="the site says 404"):
+        getting.get("epinions")
+    assert names(folder) == ["epinions.part", "epinions.part/ratings_data.txt.bz2"]
+    site.files["trust_data.txt.bz2"] = trust
+    asked = len(site.asked)
+    getting.get("epinions")
+    assert len(site.asked) == asked + 1
+    assert names(folder) == ["epinions", "epinions/ratings_data.txt.bz2", "epinions/trust_data.txt.bz2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content"),
+    [
+        ("ml-20m", "ml-20m.zip", b"not an archive"),
+        ("epinions", "trust_data.txt.bz2", bz2.compress(b" 1 2 1\n")),
+        ("epinions", "trust_data.txt.bz2", b"damaged"),
+    ],
+)
+def test_wrong_downloads_leave_nothing_behind(folder, site, name, file, content):
+    site.files[file] = content
+    result = run(name)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert names(folder) == []
+
+
+def test_a_site_that_does_not_answer_is_one_sentence_with_what_to_do(folder, site):
+    site.status = 503
+    result = run("ml-20m")
+    assert result.exit_code == 2
+    assert "Try again later, or take the file from elsewhere and hand it over with --from FILE" in result.stderr
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("form", ["zip", "folder", "file", "bz2"])
+def test_data_at_hand_are_taken(folder, site, tmp_path, form):
+    source = tmp_path / "source"
+    source.mkdir()
+    if form == "zip":
+        source = archive(source / "mine.zip", TEXTS)
+    else:
+        for name, text in TEXTS.items():
+            path, content = source / name, text.encode()
+            (path.with_name(f"{name}.bz2") if form == "bz2" else path).write_bytes(
+                bz2.compress(content) if form == "bz2" else content
+            )
+        source = source / "ratings_data.txt" if form == "file" else source
+    result = run("epinions", "--from", source)
+    assert result.exit_code == 0, result.output
+    assert site.asked == []
+    expected = ["epinions.zip"] if form == "zip" else ["epinions", *(f"epinions/{name}" for name in TEXTS)]
+    assert names(folder) == expected
+    assert epinions(min_ratings=1).graph.n_edges == 1
+
+
+def test_data_at_hand_take_the_place_of_what_was_there(folder, site, tmp_path):
+    getting.get("epinions")
+    getting.get("epinions", archive(tmp_path / "mine.zip", TEXTS))
+    assert names(folder) == ["epinions.zip"]
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    getting.get("epinions", tmp_path / "ratings_data.txt")
+    assert names(folder) == ["epinions", "epinions/ratings_data.txt", "epinions/trust_data.txt"]
+
+
+def test_wrong_data_at_hand_are_refused(folder, site, tmp_path):
+    wrong = archive(tmp_path / "mine.zip", {**TEXTS, "trust_data.txt": "1 2 1\n"})
+    with pytest.raises(DataFileError, match=r"trust_data\.txt has MD5 \w+ where epinions as published has \w+"):
+        getting.get("epinions", wrong)
+    evil = archive(tmp_path / "evil.zip", {**TEXTS, "../evil.txt": ""})
+    with pytest.raises(DataFileError, match="would leave the folder"):
+        getting.get("epinions", evil)
+    assert run("epinions", "--from", tmp_path / "nowhere").exit_code == 2
+    assert names(folder) == []
+
+
+def test_unknown_names_are_one_sentence(folder):
+    result = run("netflix")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("there is no data set named 'netflix'")
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(site, tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path / "taken"))
+    for arguments in (["epinions"], ["epinions", "--from", archive(tmp_path / "mine.zip", TEXTS)]):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "cannot be written (" in result.stderr
