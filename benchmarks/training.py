@@ -11,6 +11,7 @@ literal perceptron.
 """
 
 import argparse
+import itertools
 import os
 import tempfile
 import time
@@ -184,13 +185,15 @@ def fit(*, threads: int, path: str, model: str, steps: int) -> dict:
     return {"steps": estimator.n_steps_}
 
 
-def toy(*, threads: int, posterior: str) -> dict:
+def toy(*, threads: int, posterior: str, graph: str) -> dict:
     """Import the library and fit 1,000 rows: with default settings, or 200 steps of a pairwise model."""
     begun = time.perf_counter()
     from corrvae import CorrelatedVAE, CorrelationGraph
 
     generator = np.random.default_rng(0)
     edges = np.c_[np.arange(1, 1000), generator.integers(0, np.arange(1, 1000))]
+    if graph == "cycles":
+        edges = np.r_[edges, np.c_[np.arange(500), np.arange(500, 1000)]]
     X = generator.normal(size=(1000, 50))
     max_steps = 200 if posterior == "pairwise" else None
     model = CorrelatedVAE(posterior=posterior, max_steps=max_steps, random_state=0)
@@ -198,27 +201,27 @@ def toy(*, threads: int, posterior: str) -> dict:
     return {"fit_seconds": time.perf_counter() - begun, "steps": model.n_steps_}
 
 
-def time_toy(posterior: str, folder: Path, compiled: str) -> dict:
+def time_toy(posterior: str, graph: str, folder: Path, compiled: str) -> dict:
     """A fresh process from start to end, with an empty cache of compiled kernels or a full one."""
     before = os.environ.get("NUMBA_CACHE_DIR")
-    os.environ["NUMBA_CACHE_DIR"] = str(folder / f"numba-{posterior}")
+    os.environ["NUMBA_CACHE_DIR"] = str(folder / f"numba-{posterior}-{graph}")
     try:
         begun = time.perf_counter()
-        report = in_child(__file__, "toy", threads=THREADS, posterior=posterior)
+        report = in_child(__file__, "toy", threads=THREADS, posterior=posterior, graph=graph)
         report["seconds"] = time.perf_counter() - begun
     finally:
         if before is None:
             del os.environ["NUMBA_CACHE_DIR"]
         else:
             os.environ["NUMBA_CACHE_DIR"] = before
-    return {"question": "toy", "model": posterior, "kernels": compiled, **report}
+    return {"question": "toy", "model": posterior, "graph": graph, "kernels": compiled, **report}
 
 
 def measure(name: str, folder: Path, steps: int, shrink: int) -> list[dict]:
     """All rows of one part of the table."""
     if name == "toy":
-        kinds = [(posterior, compiled) for posterior in ("independent", "pairwise") for compiled in ("new", "cached")]
-        return [time_toy(posterior, folder, compiled) for posterior, compiled in kinds]
+        kinds = itertools.product(("independent", "pairwise"), ("tree", "cycles"), ("new", "cached"))
+        return [time_toy(posterior, graph, folder, compiled) for posterior, graph, compiled in kinds]
     if name == "epinions":
         table = tables.epinions()
         origin = "original" if table is not None else "generated"
@@ -264,7 +267,7 @@ def print_table(rows: list[dict]) -> None:
         elif row["question"] == "memory":
             print(f"memory  {name}{row['peak_megabytes']} MB at most, {row['steps']} steps (under {row['wanted']})")
         else:
-            how = f"{row['steps']} steps, kernels {row['kernels']}"
+            how = f"{row['graph']}, {row['steps']} steps, kernels {row['kernels']}"
             print(f"toy     {name}{row['seconds']:8.2f} s in all, {how} (under 10)")
 
 

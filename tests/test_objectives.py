@@ -1,11 +1,14 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae import objectives
+from corrvae.model import Batch
 from corrvae.nn import LearnedTau, Marginals, PairPrior
 from corrvae.objectives import edge_term, mutual_information, singleton_kl
+from support.training import small_data, small_model
 
 
 def marginals(n_vertices: int, n_components: int, seed: int, dtype=torch.float64) -> Marginals:
@@ -138,3 +141,17 @@ def test_gamma_is_one_number_or_two_and_not_negative():
     for gamma in (-1.0, (0.0, -1.0), float("nan")):
         with pytest.raises(ValueError, match="gamma must not be negative"):
             objectives.gamma_pair(gamma)
+
+
+@pytest.mark.parametrize("pair", [None, "perceptron"])
+def test_numbers_are_those_of_the_terms_with_or_without_a_shortcut(pair):
+    data, model = small_data(), small_model(pair)
+    edges, weights = torch.tensor([[0, 1], [2, 3]]), torch.tensor([0.5, 2.0])
+    batch = Batch(data.table.rows(np.arange(6)), 5, edges, weights, vertex_weights=torch.linspace(0, 2, 5))
+    terms = model.terms(batch, data.population, noise=torch.zeros(5, 3))
+    values = terms.numbers()
+    assert set(values) == {"total", "reconstruction", "singleton", "edge"} | ({"non_edge"} if pair else set())
+    for name, value in values.items():
+        assert value == pytest.approx(getattr(terms, name).item(), rel=1e-5)
+    elsewhere = objectives.Terms(terms.total, terms.means)  # as on a device
+    assert elsewhere.numbers() == pytest.approx(values, rel=1e-5)

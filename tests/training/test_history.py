@@ -1,13 +1,9 @@
 import json
 
 import numpy as np
-import pytest
-import torch
 
-from corrvae.model import Batch
 from corrvae.training import History
-from corrvae.training.history import TERMS, RunningMeans, term_values
-from support.training import small_data, small_model
+from corrvae.training.history import TERMS, RunningMeans
 
 
 def test_columns_grow_row_by_row():
@@ -33,15 +29,3 @@ def test_running_means_begin_anew_and_survive_a_save():
     assert means.take() == {**dict.fromkeys(TERMS, 0.0), "total": 2.5, "edge": (0.1 + 0.2) / 2}
     means.add({"total": 7.0})
     assert means.take()["total"] == 7.0
-
-
-@pytest.mark.parametrize("pair", [None, "perceptron"])
-def test_numbers_are_those_of_the_terms(pair):
-    data, model = small_data(), small_model(pair)
-    edges, weights = torch.tensor([[0, 1], [2, 3]]), torch.tensor([0.5, 2.0])
-    batch = Batch(data.table.rows(np.arange(6)), 5, edges, weights, vertex_weights=torch.linspace(0, 2, 5))
-    terms = model.terms(batch, data.population, noise=torch.zeros(5, 3))
-    values = term_values(terms)
-    assert set(values) == {"total", "reconstruction", "singleton", "edge"} | ({"non_edge"} if pair else set())
-    for name, value in values.items():
-        assert value == pytest.approx(terms.floats()[name], rel=1e-5)

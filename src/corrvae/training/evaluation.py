@@ -11,7 +11,7 @@ from corrvae.model import Batch, CorrelatedModel, VertexIndex
 from corrvae.objectives import Gamma, gamma_pair
 from corrvae.training.batches import uniform_pairs
 from corrvae.training.data import TrainingData
-from corrvae.training.history import TERMS, term_values
+from corrvae.training.history import TERMS
 
 # Vertices and edges of a piece, and pairs in all: pairs are too many to go through all of them.
 _VERTICES, _EDGES, _PAIRS = 2048, 4096, 8192
@@ -62,7 +62,7 @@ class Evaluator:
             with torch.inference_mode():
                 for piece in range(len(self._vertices)):
                     batch = self._batch(piece, of_features)
-                    values = term_values(model.terms(batch, population, gamma=self.gamma, generator=generator))
+                    values = model.terms(batch, population, gamma=self.gamma, generator=generator).numbers()
                     for name, share in self._shares(piece).items():
                         if share and name in values:
                             sums[name] += share * values[name]

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-import torch
-
-from corrvae.objectives import Mean, Terms
 
 TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
 
@@ -108,18 +105,3 @@ class RunningMeans:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from sums that `state` gave."""
         self.count, self.sums = state["count"], dict(state["sums"])
-
-
-def term_values(terms: Terms) -> dict[str, float]:
-    """Give the terms that an objective has, and its total, as numbers by name."""
-    if terms.total.device.type == "cpu":
-        return {"total": terms.total.item(), **{name: _value(mean) for name, mean in terms.means.items()}}
-    with torch.no_grad():  # in one transfer from the device
-        numbers = torch.stack([terms.total, *(mean.value for mean in terms.means.values())]).tolist()
-    return dict(zip(("total", *terms.means), numbers, strict=True))
-
-
-def _value(mean: Mean) -> float:
-    # NumPy adds up a few hundred numbers in a fraction of the time that a tensor operation takes to begin.
-    values = mean.values.detach().numpy()
-    return mean.scale * float(values.sum() if mean.weights is None else np.dot(values, mean.weights.numpy()))

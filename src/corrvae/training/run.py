@@ -21,7 +21,7 @@ from corrvae.training.best import BestWeights
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
 from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
-from corrvae.training.history import History, Progress, RunningMeans, term_values
+from corrvae.training.history import History, Progress, RunningMeans
 from corrvae.training.settings import TrainingSettings, choose_device
 
 Stopped = Literal["finished", "early", "interrupted"]
@@ -87,7 +87,7 @@ class Run:
         )
         self.adam.forget_gradients()
         terms.total.backward()
-        values = term_values(terms)
+        values = terms.numbers()
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)
         self.adam.step()
