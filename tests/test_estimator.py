@@ -237,6 +237,29 @@ def test_the_training_rows_posterior_is_at_hand(pairwise):
     np.testing.assert_array_equal(own.stddev, inferred.stddev)
     np.testing.assert_array_equal(own.correlation(GRAPH.edges), inferred.correlation(GRAPH.edges))
     assert pairwise.embedding_.dtype == np.float32
+    np.testing.assert_array_equal(own.correlation(GRAPH.id_pairs), own.correlation(GRAPH.edges))
+    frame = pd.DataFrame(X[:3], index=["x", "y", "z"])
+    named = pairwise.infer_posterior(frame)
+    np.testing.assert_array_equal(named.correlation([("z", "x")]), named.correlation([(2, 0)]))
+
+
+def test_features_are_the_models_own():
+    features = X.copy()
+    model = CorrelatedVAE(**QUICK_PAIRWISE).fit(features, graph=GRAPH)
+    before = model.infer_posterior().correlation(GRAPH.edges)
+    features[:] = 0.0
+    np.testing.assert_array_equal(model.infer_posterior().correlation(GRAPH.edges), before)
+
+
+@pytest.mark.parametrize("index", [["a"] * 60, [None, *range(59)]])
+def test_without_a_graph_an_index_names_nothing(index):
+    frame = pd.DataFrame(X, index=pd.Index(index, dtype=object), columns=list("abcde"))
+    model = CorrelatedVAE(**QUICK).fit(frame)
+    assert model.ids_.tolist() == list(range(60))
+    assert np.isfinite(model.score(frame))
+    np.testing.assert_array_equal(model.infer_posterior(frame).mean, model.transform(frame))
+    with pytest.raises(ValueError, match=r"twice|no id"):
+        CorrelatedVAE(**QUICK).fit(frame, graph=GRAPH)
 
 
 def test_counts_are_reconstructed_with_their_totals():
@@ -325,9 +348,8 @@ def test_a_checkpoint_takes_an_interrupted_fit_to_the_same_end(tmp_path):
 
 def test_a_warm_start_goes_on():
     model = CorrelatedVAE(**{**QUICK, "warm_start": True, "learning_rate": 1e-2}).fit(X)
-    first, networks = model.score(X), model.model_
+    first = model.score(X)
     model.fit(X)
-    assert model.model_ is networks
     assert model.score(X) > first
     with pytest.raises(ValueError, match="warm_start cannot go on: hidden changed"):
         model.set_params(hidden=(9,)).fit(X)

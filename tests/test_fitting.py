@@ -12,15 +12,12 @@ from corrvae.errors import TrainingError
 from corrvae.fitting import (
     FitData,
     Seeds,
-    check_domain,
     clip_batch,
-    mention_empty_rows,
     plan_fit,
     run_plan,
     settings_of,
 )
 from corrvae.graphs import CorrelationGraph, spanning_weights
-from corrvae.nn.likelihoods import Bernoulli, Gaussian, Poisson
 from corrvae.training import TrainingSettings
 from support.graphs import graphs
 
@@ -84,6 +81,28 @@ def test_sample_weights_have_mean_one_in_every_part_and_redraw_gets_rows_of_the_
     assert asked[0].tolist() == plan.rows[[0, 5]].tolist()
 
 
+@pytest.mark.parametrize("density", [0.05, 0.9])
+@pytest.mark.parametrize("make", [sparse.csr_array, np.asarray])
+def test_parts_read_the_rows_where_they_are(make, density, tmp_path):
+    X = (np.random.default_rng(0).random((40, 30)) < density).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    matrix = np.load(tmp_path / "x.npy", mmap_mode="r") if make is np.asarray else make(X)
+    plan = plan_fit(FitData(matrix), 0.25, SEEDS)
+    held = np.setdiff1d(np.arange(40), plan.rows)
+    for part, rows in ((plan.training, plan.rows), (plan.validation, held)):
+        kept = part.table._matrix
+        assert np.shares_memory(kept, matrix) if make is np.asarray else np.shares_memory(kept.data, matrix.data)
+        np.testing.assert_array_equal(part.table.rows(np.arange(len(rows))).dense().numpy(), X[rows])
+
+
+def test_seeds_of_a_fit_that_goes_on_are_new_but_for_the_rows_held_out():
+    drawn = [SEEDS, *(SEEDS.after(fits, 7) for fits in (1, 2))]
+    assert len({seeds.training for seeds in drawn}) == 3
+    assert [seeds.hold_out for seeds in drawn[1:]] == [7, 7]
+    assert SEEDS.after(1, None).hold_out == SEEDS.hold_out
+    assert SEEDS.after(1, 7) == drawn[1]
+
+
 def test_a_single_row_cannot_be_held_out():
     with pytest.raises(ValueError, match="n_samples=1"):
         plan_fit(FitData(features(1)), 0.5, SEEDS)
@@ -120,12 +139,9 @@ def test_settings_follow_the_parameters():
     settings = settings_of(CorrelatedVAE(max_steps=9, evaluate_every=4, random_state=1), plan.training, 7, "there", 50)
     assert (settings.max_steps, settings.evaluate_every) == (9, 4)
     assert (settings.checkpoint_steps, settings.checkpoint_minutes) == (50, None)
-
-
-def test_a_checkpoint_needs_a_seed():
-    plan = plan_fit(FitData(features(10)), 0.0, SEEDS)
-    with pytest.raises(ValueError, match="integer random_state"):
-        settings_of(CorrelatedVAE(), plan.training, 0, "there")
+    settings = settings_of(CorrelatedVAE(gamma=[1, 2], random_state=1), plan.training, 7, "there", None, 0.5)
+    assert (settings.gamma, settings.checkpoint_steps, settings.checkpoint_minutes) == ((1.0, 2.0), None, 0.5)
+    assert settings_of(CorrelatedVAE(), plan.training, 7, "there", 50, 0.5).checkpoint_minutes == 0.5
 
 
 def test_a_batch_that_the_user_chose_too_large_is_clipped_and_said():
@@ -137,20 +153,9 @@ def test_a_batch_that_the_user_chose_too_large_is_clipped_and_said():
         assert clip_batch("vertex_batch", 7, 50, "rows", 64) == 7
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_entries_that_cannot_be_explained_are_named(make):
-    X = np.zeros((3, 3))
-    X[1, 2] = -2
-    with pytest.raises(ValueError, match="Negative values in data: row 1, column 2 holds -2"):
-        check_domain(Poisson(3), make(X))
-    with pytest.raises(ValueError, match=r"row 1, column 2 holds 2, but .* \[0, 1\]") as caught:
-        check_domain(Bernoulli(3), make(-X))
-    assert "Negative" not in str(caught.value)
-    check_domain(Gaussian(3), make(X))
-
-
-def test_empty_rows_are_counted():
-    with pytest.warns(UserWarning, match=r"2 rows of X hold zeros only \(the first is row 1\)"):
-        mention_empty_rows(np.array([[1.0], [0.0], [0.0]]))
-    with pytest.warns(UserWarning, match="1 row of X holds"):
-        mention_empty_rows(sparse.csr_array(np.array([[1.0], [0.0]])))
+def test_minutes_between_checkpoints_can_be_chosen(tmp_path):
+    found = []
+    model = CorrelatedVAE(2, hidden=(4,), max_steps=3, vertex_batch=5, device="cpu", random_state=0)
+    options = {"checkpoint": tmp_path / "state", "checkpoint_minutes": 1e-9}
+    model.fit(features(10), **options, callbacks=[lambda _: found.append(len([*tmp_path.glob("state/step-*")]))])
+    assert found == [0, 1, 1]

@@ -86,6 +86,13 @@ def test_a_loaded_model_can_train_on(pairwise, tmp_path):
     assert model.fit(X, graph=GRAPH).score(X, graph=GRAPH) > pairwise.score(X, graph=GRAPH)
 
 
+def test_a_folder_from_before_fits_were_counted_is_that_of_one(pairwise, tmp_path):
+    model = rewritten(
+        pairwise, tmp_path, lambda parts: [parts["document"]["fitted"].pop(n) for n in ("fits", "hold_out")]
+    )
+    assert (model._past.fits, model._past.hold_out) == (1, None)
+
+
 def test_the_files_are_plain(pairwise, tmp_path):
     pairwise.save(tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
@@ -135,7 +142,8 @@ def test_ids_come_back_as_they_were(ids, tmp_path):
 
 @pytest.mark.parametrize("ids", [[("x", i) for i in range(60)], [0, "1", *range(2, 60)]])
 def test_ids_that_a_file_cannot_hold_are_said(ids, tmp_path):
-    model = CorrelatedVAE(**QUICK).fit(X, graph=CorrelationGraph(GRAPH.edges, 60, vertices=ids))
+    with pytest.warns(UserWarning, match="not saved"):
+        model = CorrelatedVAE(**QUICK).fit(X, graph=CorrelationGraph(GRAPH.edges, 60, vertices=ids))
     with pytest.raises(TypeError, match="integers or strings"):
         model.save(tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -204,6 +212,8 @@ def parameter(name, value):
         (fitted("n_rows", -1), "n_rows is -1"),
         (fitted("feature_names", ["a"]), "names of the features"),
         (fitted("stopped", None), "stopped is None"),
+        (fitted("fits", -1), "fits is -1"),
+        (fitted("hold_out", -1), "hold_out is -1"),
         (put("document", "fitted", []), "does not describe a fitted model"),
         (lambda parts: parts["tables"].pop("vertices"), "vertices.parquet: missing"),
         (lambda parts: parts["tensors"].pop("encoder.first.weight"), "'encoder.first.weight' is odd"),

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from corrvae.building import Architecture, build_model
-from corrvae.generation import draw_features, draw_latent, expected_features, tau_of
+from corrvae.generation import draw_features, draw_latent, expected_features, sample_prior, tau_of
 from corrvae.graphs import CorrelationGraph
 
 COPIES = 4000
@@ -41,6 +41,35 @@ def test_draws_have_the_expected_mean(likelihood):
         np.testing.assert_allclose(drawn[half].mean(0), expected[half][0], atol=5 * drawn.std() / np.sqrt(3000))
     if likelihood == "multinomial":
         assert (drawn.sum(1) == 7).all()
+
+
+def draw(n_samples=None, graph=None, totals=7.0):
+    model = build_model(Architecture(3, 2, likelihood="multinomial", hidden=(4,)), 0)
+    return sample_prior(model, np.full(2, 0.9), n_samples, graph, totals, np.random.default_rng(0))
+
+
+def test_a_sample_has_the_rows_asked_for():
+    triangle = CorrelationGraph.from_edges([(0, 1), (1, 2), (0, 2)])
+    for n_samples, graph, n_rows in [(None, None, 1), (np.int64(4), None, 4), (None, triangle, 3), (3, triangle, 3)]:
+        drawn = draw(n_samples, graph)
+        assert drawn.features.shape == (n_rows, 3)
+        assert drawn.latent.shape == (n_rows, 2)
+    assert draw(3, totals=[1, 2, 3]).features.sum(1).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"n_samples": 2.5}, "n_samples must be a whole number, got 2.5"),
+        ({"n_samples": 0}, "n_samples must be positive, got 0"),
+        ({"graph": np.eye(3)}, r"graph must be a corrvae\.CorrelationGraph, .* got ndarray"),
+        ({"graph": CYCLES, "n_samples": 3}, "a row for each of its 20000 vertices"),
+        ({"n_samples": 3, "totals": [1, 2]}, r"totals must be a number, or 3 of them, .* got shape \(2,\)"),
+    ],
+)
+def test_a_sample_that_cannot_be_is_said(wrong, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        draw(**wrong)
 
 
 def test_tau_is_given_for_each_dimension():

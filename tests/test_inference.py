@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from corrvae import inference
-from corrvae.inference import PairEvaluator, infer_posterior
+from corrvae.inference import PairEvaluator, infer_posterior, recall_posterior
 from corrvae.model import CorrelatedModel
 from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, InputTransform, PairPerceptron, make_likelihood
 
@@ -41,3 +41,14 @@ def test_a_model_without_pair_network_is_independent():
     assert not posterior.correlation(np.array([[0, 1]])).any()
     with pytest.raises(ValueError, match="no pair network"):
         PairEvaluator(make(False), FeatureTable(X))
+
+
+def test_a_posterior_that_is_known_is_the_one_inferred():
+    model, table, ids = make(), FeatureTable(X), np.array([f"v{row}" for row in range(11)], dtype=object)
+    inferred = infer_posterior(model, table, ids)
+    known = recall_posterior(model, inferred.mean, inferred.stddev, table, ids)
+    np.testing.assert_array_equal(known.correlation([("v3", "v5")]), inferred.correlation([(3, 5)]))
+    np.testing.assert_array_equal(inferred.correlation([("v3", "v5")]), inferred.correlation([(3, 5)]))
+    without = recall_posterior(model, inferred.mean, inferred.stddev, None, ids)
+    with pytest.raises(ValueError, match="store_features=False"):
+        without.correlation([(3, 5)])

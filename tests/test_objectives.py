@@ -138,7 +138,7 @@ def test_totals(terms, total):
 def test_gamma_is_one_number_or_two_and_not_negative():
     assert objectives.gamma_pair(0.5) == (0.5, 0.5)
     assert objectives.gamma_pair((1.0, 1000.0)) == (1.0, 1000.0)
-    for gamma in (-1.0, (0.0, -1.0), float("nan")):
+    for gamma in (-1.0, (0.0, -1.0), float("nan"), (float("inf"), 1.0)):
         with pytest.raises(ValueError, match="gamma must not be negative"):
             objectives.gamma_pair(gamma)
 

@@ -99,12 +99,39 @@ def test_independent_posteriors_have_no_correlation():
     assert "pairwise" in repr(make(3, 2, 0)[0])
 
 
+def test_pairs_are_lists_or_arrays_of_places_or_ids():
+    table = make(3, 2, 0)[1]
+    plain, _ = make(3, 2, 0)
+    named = Posterior(plain.mean, plain.stddev, plain._pre_activation, ids=["a", "b", "c"])
+    expected = np.tanh(table[[0, 1], [2, 2]])
+    for pairs in ([(0, 2), (1, 2)], np.array([[0.0, 2.0], [1.0, 2.0]]), [("a", "c"), ("b", "c")]):
+        np.testing.assert_allclose(named.correlation(pairs), expected)
+    assert named.correlation([]).shape == (0, 2)
+    z = np.zeros((3, 2))
+    assert named.log_density(z, [("a", "b")]) == plain.log_density(z, np.array([[0, 1]]))
+    drawn = [
+        one.sample_forest(2, edges, np.random.default_rng(0))
+        for one, edges in ((named, [("a", "b")]), (plain, [(0, 1)]))
+    ]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_ids_that_are_numbers_are_located():
+    posterior = Posterior(np.zeros((3, 1)), np.ones((3, 1)), ids=np.array([2, 0, 1]))
+    assert posterior.locate([(2, 0)]).tolist() == [[0, 1]]
+    assert make(3, 1, 0)[0].locate([(2, 0)]).tolist() == [[2, 0]]
+
+
 def test_bad_arguments_are_named():
     with unchecked(), pytest.raises(ValueError, match="shape"):
         Posterior(np.zeros((3, 2)), np.ones((2, 2)))
     with pytest.raises(ValueError, match="vertex 1, dimension 0"):
         Posterior(np.zeros((2, 1)), np.array([[1.0], [0.0]]))
+    with unchecked(), pytest.raises(ValueError, match="2 ids for 3 vertices"):
+        Posterior(np.zeros((3, 2)), np.ones((3, 2)), ids=["a", "b"])
     posterior, _ = make(3, 2, 0)
+    with pytest.raises(ValueError, match="a single pair is a list of one"):
+        posterior.correlation([0, 1])
     with pytest.raises(ValueError, match="pair 0 is"):
         posterior.correlation(np.array([[0, 5]]))
     with pytest.raises(ValueError, match="closes a cycle"):

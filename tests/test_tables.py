@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -6,7 +8,8 @@ from hypothesis import given
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from corrvae.tables import empty_rows, fingerprint, read_table, row_totals, shape_of
+from corrvae import tables
+from corrvae.tables import empty_rows, fingerprint, own_copy, read_table, row_totals, shape_of
 from support.rows import matrices
 
 
@@ -106,6 +109,63 @@ def test_rows_are_summed_and_empty_ones_found(matrix):
 def test_missing_entries_do_not_count_in_totals():
     array = np.array([[np.nan, 1.0], [2.0, 3.0]])
     assert row_totals(array).tolist() == row_totals(sparse.csr_array(array)).tolist() == [1.0, 5.0]
+
+
+def test_half_precision_is_read_and_its_infinities_are_seen(tmp_path):
+    array = np.ones((6, 4), dtype=np.float16)
+    np.testing.assert_array_equal(dense(read(array)), array)
+    np.testing.assert_array_equal(dense(read(np.eye(30, dtype=np.float16))), np.eye(30))
+    array[4, 2] = np.inf
+    np.save(tmp_path / "x.npy", array)
+    for X in (array, np.load(tmp_path / "x.npy", mmap_mode="r")):
+        with pytest.raises(ValueError, match=r"infinity \(inf\) in row 4, column 2"):
+            read(X)
+
+
+@pytest.mark.parametrize("index", [["a", "a", "b"], ["a", None, "b"], [1.0, np.nan, 2.0], [[1], [2], [3]]])
+def test_an_index_that_names_no_vertices_is_refused_only_where_ids_are_needed(index):
+    frame = pd.DataFrame(np.ones((3, 2)), columns=["a", "b"], index=pd.Index(index, dtype=object))
+    table = read(frame)
+    assert table.distinct_ids is None
+    frame.index = ["x", "y", "z"]
+    assert read(frame).distinct_ids.tolist() == ["x", "y", "z"]
+
+
+def test_an_index_with_holes_is_named():
+    frame = pd.DataFrame(np.ones((2, 2)), columns=["a", "b"], index=["x", None])
+    with pytest.raises(ValueError, match="the index of X has no id at position 1"):
+        _ = read(frame).ids
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_copy_is_nobody_elses(make):
+    X = np.ones((3, 4), dtype=np.float32)
+    matrix = make(X)
+    copy = own_copy(matrix)
+    (matrix if make is np.asarray else matrix.data)[:] = 7.0
+    np.testing.assert_array_equal(copy.toarray() if sparse.issparse(copy) else copy, np.ones((3, 4)))
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert own_copy(mapped) is mapped
+
+
+@given(matrices())
+def test_a_fingerprint_is_of_the_numbers_however_they_are_stored(matrix):
+    array = matrix.toarray()
+    stored_zero = sparse.csr_array(matrix + 1e-60 * sparse.csr_array(np.ones(matrix.shape)), dtype=np.float32)
+    with patch.multiple(tables, _ROWS=2, _CELLS=9):
+        small = fingerprint(array)
+    for X in (array, matrix, array.astype(np.float32), np.asfortranarray(array), stored_zero):
+        assert fingerprint(X) == small
+
+
+def test_a_fingerprint_tells_nan_from_zero():
+    assert fingerprint(np.array([[np.nan, 1.0]])) != fingerprint(np.array([[0.0, 1.0]]))
+    holes = np.array([[np.nan, 1.0, 0.0]])
+    assert fingerprint(holes) == fingerprint(sparse.csr_array(holes))
 
 
 @given(matrices(), matrices())

@@ -55,7 +55,8 @@ def evidence_bound(
 ) -> Bound:
     """Evaluate E log p - KL - sum_e w_e T_e per row.
 
-    The latent noise depends on the seed and a row's place only, so two models are compared under the same noise.
+    The latent noise follows from the seed, the number of rows, the number of draws and the latent dimension: two models
+    of the same dimension are compared under the same noise.
 
     Parameters
     ----------

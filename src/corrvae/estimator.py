@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -11,22 +12,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from corrvae.alignment import align
+from corrvae.alignment import AlignedRows, align
 from corrvae.bound import evidence_bound
-from corrvae.building import Architecture, build_model
-from corrvae.fitting import FitData, Seeds, check_domain, mention_empty_rows, plan_fit, run_plan, settings_of
-from corrvae.generation import PriorSample, draw_features, draw_latent, expected_features, tau_of
+from corrvae.building import Architecture
+from corrvae.checks import check_domain, check_first_batch, check_run, mention_empty_rows, mention_ids
+from corrvae.fitting import FitData, Seeds, plan_fit, run_plan, settings_of
+from corrvae.generation import PriorSample, expected_features, sample_prior, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
-from corrvae.inference import PairEvaluator, infer_posterior
+from corrvae.inference import infer_posterior, recall_posterior
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
 from corrvae.objectives import Gamma
 from corrvae.parameters import CONSTRAINTS, check_parameters
 from corrvae.posterior import Posterior
 from corrvae.retrieval import Retrieval
-from corrvae.tables import Table, check_weights, fingerprint, read_table, row_totals
-from corrvae.training import Callback
+from corrvae.tables import Table, check_weights, fingerprint, own_copy, read_table, row_totals
+from corrvae.training import Callback, TrainingResult
+from corrvae.training.callbacks import check_callbacks
 from corrvae.training.data import Redraw
+from corrvae.warm_start import Past, go_on, start_anew
 
 _NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
 
@@ -50,7 +54,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Distribution of the features given a latent point.
     tau : float or {"learned", "learned_per_dimension"}
         Correlation of the prior along an edge, strictly between -1 and 1; a learned one begins at 0.99.
-    gamma : float or tuple of two
+    gamma : float or pair of them
         Strength of the regulariser of pairwise posteriors: of both its parts, or (singletons, pairs).
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
@@ -79,13 +83,13 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Steps over which all terms but the reconstruction grow to their full size.
     validation_fraction : float
         Share of rows, with the edges among them, kept for validation. If positive, the best parameters on these are
-        the ones kept.
+        the ones kept, by an objective whose terms have the proportions of training (see `fit`).
     patience : int or None
         Evaluations without improvement on the validation rows after which training stops; ``None``: it does not.
     evaluate_every : int or None
         Steps between evaluations, which `history_` lists; ``None``: an epoch.
     warm_start : bool
-        Whether another `fit` goes on from the parameters of the last one.
+        Whether another `fit` goes on from the parameters of the last one: with new draws, and the same rows held out.
     device : str
         "auto" takes CUDA, then MPS, then the CPU.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -110,7 +114,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     n_steps_, best_step_, stopped_ : int, int or None, str
         Steps taken; the step whose parameters were kept, with validation; and "finished", "early" or "interrupted".
     features_ : matrix or None
-        The training features, which a pairwise model computes correlations from.
+        A copy of the training features, which a pairwise model computes correlations from; a memory map itself.
     fingerprint_, total_ : str, float
         A code of the training features, and the median of their rows' sums.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -134,6 +138,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _past: Past
 
     def __init__(
         self,
@@ -142,7 +147,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         posterior: Literal["independent", "pairwise"] = "independent",
         likelihood: Any = "gaussian",
         tau: float | str = 0.99,
-        gamma: Gamma = 1.0,
+        gamma: Gamma | list[float] = 1.0,
         hidden: Sequence[int] = (300,),
         pair_network: Any = "perceptron",
         pair_hidden: Sequence[int] | None = None,
@@ -200,9 +205,13 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         redraw: Redraw | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_steps: int | None = None,
+        checkpoint_minutes: float | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> "CorrelatedVAE":
-        """Train on the rows of X and the graph between them.
+        """Train on the rows of X and the graph between them. A fit that fails leaves a fitted model as it was.
+
+        On rows held out for validation, the edge term is the mean over the edges within them, and counts as much as the
+        edge term in training; if there is no such edge, the other terms alone are looked at.
 
         Parameters
         ----------
@@ -222,6 +231,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             it had not stopped. Needs an integer `random_state`.
         checkpoint_steps : int or None
             Save after so many steps instead.
+        checkpoint_minutes : float or None
+            Save after so many minutes; both may be given.
         callbacks : sequence
             Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
 
@@ -231,39 +242,49 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
         """
         check_parameters(self)
+        check_run(self, checkpoint, checkpoint_steps, checkpoint_minutes)
+        callbacks = check_callbacks(callbacks)
+        learner = copy(self)  # takes all that is learned, so that a fit that fails changes nothing
         goes_on = self.warm_start and hasattr(self, "model_")
-        table = read_table(self, X, reset=not goes_on, missing=self.missing == "mask")
-        rows = align(table.n_rows, table.ids, graph)
+        table = read_table(learner, X, reset=not goes_on, missing=self.missing == "mask")
+        rows = align(table.n_rows, table.distinct_ids if graph is None else table.ids, graph)
+        mention_ids(rows.ids)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, table)
-        seeds = Seeds.of(self.random_state)
-        model = self._networks(seeds, goes_on)
-        check_domain(model.likelihood, table.matrix)
+        seeds, architecture = Seeds.of(self.random_state), Architecture.of(self, learner.n_features_in_)
+        start = go_on(self.model_, self._past, architecture, seeds) if goes_on else start_anew(architecture, seeds)
+        check_domain(start.model.likelihood, table.matrix)
         if self.likelihood == "multinomial":
             mention_empty_rows(table.matrix)
+        redraw = check_first_batch(redraw, start.model.likelihood)
         data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
-        plan = plan_fit(data, float(self.validation_fraction), seeds)
+        plan = plan_fit(data, float(self.validation_fraction), start.seeds)
         if self.posterior == "pairwise" and plan.training.edges is None:
             raise ValueError(
                 'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
                 'fit(X, graph=...). Without one, use posterior="independent"'
             )
-        settings = settings_of(self, plan.training, seeds.training, checkpoint, checkpoint_steps)
-        result = run_plan(model, plan, settings, callbacks)
-        self.model_, self.history_ = model, result.history
-        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
-        self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, plan.weights
-        self._remember(table)
+        settings = settings_of(
+            self, plan.training, start.seeds.training, checkpoint, checkpoint_steps, checkpoint_minutes
+        )
+        result = run_plan(start.model, plan, settings, callbacks)
+        learner._past = start.past_after(unfinished=checkpoint is not None and result.stopped == "interrupted")
+        learner._remember_run(start.model, result)
+        learner._remember_rows(table, rows, plan.weights)
+        self.__dict__ = learner.__dict__
         if result.stopped == "interrupted":
             warnings.warn(f"training was interrupted at step {result.n_steps}; the model can be used", stacklevel=2)
         return self
 
     def transform(self, X: Any) -> Any:
         """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome."""
-        return self.infer_posterior(X).mean
+        check_is_fitted(self)
+        return infer_posterior(self.model_, self._table(self._read(X))).mean
 
     def infer_posterior(self, X: Any = None) -> Posterior:
         """Give the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
+
+        Pairs are places, or ids that are no numbers: those of a data frame's index, or `ids_` for the training rows.
 
         Examples
         --------
@@ -274,13 +295,10 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_is_fitted(self)
         if X is not None:
-            return infer_posterior(self.model_, self._table(self._read(X)))
-        if self.model_.pair_network is None:
-            return Posterior(self.embedding_, self.stddev_)
-        if self.features_ is None:
-            return Posterior(self.embedding_, self.stddev_, _without_features)
-        evaluator = PairEvaluator(self.model_, FeatureTable(self.features_, missing=self.missing == "mask"))
-        return Posterior(self.embedding_, self.stddev_, evaluator)
+            table = self._read(X)
+            return infer_posterior(self.model_, self._table(table), table.distinct_ids)
+        features = None if self.features_ is None else self._table(Table(self.features_))
+        return recall_posterior(self.model_, self.embedding_, self.stddev_, features, self.ids_)
 
     def reconstruct(self, X: Any) -> Float[np.ndarray, "rows features"]:
         """Give the features that the model expects at the mean of each row's posterior.
@@ -322,20 +340,14 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         (3, 4)
         """
         check_is_fitted(self)
-        if graph is not None and n_samples not in (None, graph.n_vertices):
-            raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
-        n_rows = graph.n_vertices if graph is not None else 1 if n_samples is None else n_samples
-        if n_rows < 1:
-            raise ValueError(f"n_samples must be positive, got {n_rows}")
-        generator = np.random.default_rng(random_state)
-        latent = draw_latent(self.tau_, n_rows, graph, generator)
-        given = np.broadcast_to(np.asarray(self.total_ if totals is None else totals, dtype=np.float64), (n_rows,))
-        return PriorSample(draw_features(self.model_, latent, generator, given), latent)
+        totals = self.total_ if totals is None else totals
+        return sample_prior(self.model_, self.tau_, n_samples, graph, totals, np.random.default_rng(random_state))
 
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Give the evidence lower bound per row, in nats, without the terms that gamma adds.
 
-        The latent noise is the same for every model, so models that differ in gamma, tau or size can be compared.
+        It can be compared between models that differ in gamma, tau or size; those with as many components are given the
+        same latent noise.
 
         Parameters
         ----------
@@ -351,8 +363,9 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         table = self._read(X)
         check_domain(self.model_.likelihood, table.matrix)
-        graph = align(table.n_rows, table.ids, graph).graph
         edges, weights = None, None
+        if graph is not None:
+            graph = align(table.n_rows, table.ids, graph).graph
         if graph is not None and graph.n_edges:
             edges, weights = graph.edges, spanning_weights(graph, random_state=0).weights
         if sample_weight is not None:
@@ -366,7 +379,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Parameters
         ----------
         path
-            The folder; a model in it is replaced, all at once.
+            The folder; a model in it is replaced once the new one is written whole.
         store_features
             Whether the folder of a pairwise model holds the training features, which correlations between training
             rows are computed from.
@@ -395,29 +408,16 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _table(self, table: Table) -> FeatureTable:
         return FeatureTable(table.matrix, missing=self.missing == "mask")
 
-    def _networks(self, seeds: Seeds, goes_on: bool) -> CorrelatedModel:
-        """Give new networks, or those of the last fit if they are still what the parameters ask for."""
-        architecture = Architecture.of(self, self.n_features_in_)
-        if not goes_on:
-            self._architecture = architecture
-            return build_model(architecture, seeds.networks)
-        changed = [name for name, value in vars(architecture).items() if value != vars(self._architecture)[name]]
-        if changed:
-            raise ValueError(f"warm_start cannot go on: {', '.join(changed)} changed since the last fit")
-        return self.model_
+    def _remember_run(self, model: CorrelatedModel, result: TrainingResult) -> None:
+        self.model_, self.history_ = model, result.history
+        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
 
-    def _remember(self, table: Table) -> None:
+    def _remember_rows(self, table: Table, rows: AlignedRows, weights: np.ndarray | None) -> None:
         """Keep what the fitted model knows of its training rows."""
+        self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, weights
         posterior = infer_posterior(self.model_, self._table(table))
         self.embedding_, self.stddev_ = (np.ascontiguousarray(part) for part in (posterior.mean, posterior.stddev))
         self.tau_ = tau_of(self.model_, int(self.n_components))
         self.total_ = float(np.median(row_totals(table.matrix)))
         self.fingerprint_ = fingerprint(table.matrix)
-        self.features_ = table.matrix if self.posterior == "pairwise" else None
-
-
-def _without_features(pairs: np.ndarray) -> np.ndarray:
-    raise ValueError(
-        "correlations between training rows need their features, which the folder of this model does not hold "
-        "(store_features=False); pass them: infer_posterior(X)"
-    )
+        self.features_ = own_copy(table.matrix) if self.posterior == "pairwise" else None

@@ -3,21 +3,18 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import sparse
 
 from corrvae.errors import TrainingError
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
-from corrvae.nn.likelihoods import Likelihood
-from corrvae.tables import Matrix, empty_rows, shape_of
+from corrvae.tables import Matrix, shape_of
 from corrvae.training import Callback, TrainingData, TrainingResult, TrainingSettings, hold_out, steps_for_epochs, train
 from corrvae.training.data import Redraw
 
@@ -56,6 +53,26 @@ class Seeds:
             random_state = int(random_state.integers(2**63))
         state = np.random.SeedSequence(random_state).generate_state(4)
         return cls(*(int(word) for word in state))
+
+    def after(self, fits: int, hold_out: int | None) -> "Seeds":
+        """Give the seeds of a fit that goes on from others: new draws, but the rows held out before.
+
+        Parameters
+        ----------
+        fits
+            How many there were.
+        hold_out
+            Seed of the rows that the first one held out; ``None`` if it is not known any more.
+
+        Examples
+        --------
+        >>> first = Seeds.of(0)
+        >>> second = Seeds.of(1).after(1, first.hold_out)
+        >>> second.hold_out == first.hold_out, Seeds.of(0).after(1, None).training == first.training
+        (True, False)
+        """
+        draws = int(np.random.SeedSequence((self.training, fits)).generate_state(1)[0])
+        return replace(self, training=draws, hold_out=self.hold_out if hold_out is None else hold_out)
 
 
 @final
@@ -146,7 +163,7 @@ def _part(
     data: FitData, rows: Int[np.ndarray, " rows"], seeds: Seeds, record: np.ndarray | None, *, whole: bool = False
 ) -> TrainingData:
     """Give the rows and the edges among them; `record` takes down the weights of these edges."""
-    table = FeatureTable(data.matrix if whole else data.matrix[rows], missing=data.missing)
+    table = FeatureTable(data.matrix, missing=data.missing, rows=None if whole else rows)
     sample_weights = None
     if data.sample_weight is not None:
         sample_weights = data.sample_weight[rows]
@@ -185,6 +202,7 @@ def settings_of(
     seed: int,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_steps: int | None = None,
+    checkpoint_minutes: float | None = None,
 ) -> TrainingSettings:
     """Read an estimator's parameters as the settings of a training run.
 
@@ -196,11 +214,12 @@ def settings_of(
         What it will be trained on.
     seed
         Of the draws of training.
-    checkpoint, checkpoint_steps
-        Where to save the state of training, and after how many steps; without, every ten minutes.
+    checkpoint, checkpoint_steps, checkpoint_minutes
+        Where to save the state of training, and after how many steps or minutes; without either, every ten minutes.
     """
-    if checkpoint is not None and not isinstance(estimator.random_state, Integral):
-        raise ValueError("a fit with a checkpoint needs an integer random_state, or it could not be taken up again")
+    if checkpoint_steps is None and checkpoint_minutes is None:
+        checkpoint_minutes = 10.0
+    gamma = estimator.gamma
     vertex_batch = clip_batch("vertex_batch", int(estimator.vertex_batch), data.n_vertices, "rows", _VERTEX_BATCH)
     edge_batch = int(estimator.edge_batch)
     if data.n_edges:
@@ -216,7 +235,7 @@ def settings_of(
         pair_batch=None if estimator.pair_batch is None else int(estimator.pair_batch),
         edge_sampling=estimator.edge_sampling,
         learning_rate=float(estimator.learning_rate),
-        gamma=estimator.gamma if isinstance(estimator.gamma, tuple) else float(estimator.gamma),
+        gamma=(float(gamma[0]), float(gamma[1])) if isinstance(gamma, tuple | list) else float(gamma),
         warmup_steps=int(estimator.warmup_steps),
         evaluate_every=epoch if evaluate_every is None else int(evaluate_every),
         patience=None if estimator.patience is None else int(estimator.patience),
@@ -224,7 +243,7 @@ def settings_of(
         device=estimator.device,
         checkpoint=None if checkpoint is None else Path(checkpoint),
         checkpoint_steps=checkpoint_steps,
-        checkpoint_minutes=10.0 if checkpoint_steps is None else None,
+        checkpoint_minutes=checkpoint_minutes,
     )
 
 
@@ -243,38 +262,3 @@ def clip_batch(name: str, asked: int, available: int, what: str, default: int) -
             stacklevel=4,
         )
     return max(1, min(asked, available))
-
-
-def check_domain(likelihood: Likelihood, matrix: Matrix) -> None:
-    """Refuse the first entry that a likelihood cannot explain; negative ones in the words that scikit-learn expects.
-
-    Examples
-    --------
-    >>> from corrvae.nn.likelihoods import Poisson
-    >>> check_domain(Poisson(2), np.array([[3.0, 0.0]]))
-    """
-    try:
-        likelihood.check(matrix)
-    except ValueError as error:
-        entries = matrix.data if isinstance(matrix, sparse.csr_array) else matrix
-        if np.fmin.reduce(entries, axis=None) < 0 and not likelihood.admits(np.array([-1.0])).any():
-            raise ValueError(f"Negative values in data: {error}") from error
-        raise
-
-
-def mention_empty_rows(matrix: Matrix) -> None:
-    """Warn of rows of zeros, which say nothing to a likelihood of draws given their number.
-
-    Examples
-    --------
-    >>> mention_empty_rows(np.eye(3))
-    """
-    empty = empty_rows(matrix)
-    if len(empty):
-        rows = "1 row of X holds" if len(empty) == 1 else f"{len(empty)} rows of X hold"
-        warnings.warn(
-            f"{rows} zeros only (the first is row {empty[0]}); under the multinomial likelihood such a row has no "
-            "draws to explain, and its embedding follows from the prior and the graph alone",
-            UserWarning,
-            stacklevel=3,
-        )

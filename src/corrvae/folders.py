@@ -21,6 +21,7 @@ from corrvae.parameters import check_parameters
 from corrvae.persistence import ARRAYS, DOCUMENT, TENSORS, Folder, read_folder, write_folder
 from corrvae.tables import Matrix
 from corrvae.training import History
+from corrvae.warm_start import Past
 
 if TYPE_CHECKING:
     from corrvae.estimator import CorrelatedVAE
@@ -38,7 +39,7 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
     estimator
         A fitted `CorrelatedVAE`.
     path
-        The folder; a model in it is replaced, all at once.
+        The folder; a model in it is replaced once the new one is written whole.
     store_features
         Whether a pairwise model's training features go along.
     """
@@ -57,6 +58,8 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
             "total": estimator.total_,
             "graph": estimator.graph_ is not None,
             "data": estimator.fingerprint_,
+            "fits": estimator._past.fits,
+            "hold_out": estimator._past.hold_out,
         },
     }
     arrays = _graph_arrays(estimator.graph_, estimator.weights_)
@@ -106,8 +109,8 @@ def load(path: str | os.PathLike[str], *, likelihood: Any = None, pair_network: 
     estimator.n_features_in_ = n_features
     if fitted["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    estimator._architecture = Architecture.of(estimator, n_features)
-    estimator.model_ = _model(place, folder, estimator._architecture)
+    estimator._past = Past(Architecture.of(estimator, n_features), fitted["hold_out"], fitted["fits"])
+    estimator.model_ = _model(place, folder, estimator._past.architecture)
     estimator.tau_ = tau_of(estimator.model_, estimator.n_components)
     estimator.ids_, estimator.embedding_, estimator.stddev_ = _read_vertices(
         place, folder, n_rows, estimator.n_components
@@ -162,11 +165,12 @@ def _estimator(place: Path, folder: Folder, own: dict[str, Any]) -> "CorrelatedV
 
 def _fitted(place: Path, folder: Folder) -> dict[str, Any]:
     fitted = folder.document.get("fitted")
-    if not isinstance(fitted, dict) or not _FITTED.keys() <= fitted.keys():
+    if not isinstance(fitted, dict) or not _FITTED.keys() - _LATER.keys() <= fitted.keys():
         raise FolderError(place / DOCUMENT, "damaged: it does not describe a fitted model")
+    fitted = {**_LATER, **fitted}
     for name, kinds in _FITTED.items():
         value = fitted[name]
-        if type(value) not in kinds or (name.startswith("n_") and value < 1):
+        if type(value) not in kinds or (value is not None and value < _LEAST.get(name, value)):
             raise FolderError(place / DOCUMENT, f"damaged: {name} is {value!r}")
     names = fitted["feature_names"]
     if names is not None and (len(names) != fitted["n_features"] or any(type(name) is not str for name in names)):
@@ -187,7 +191,12 @@ _FITTED: dict[str, tuple[type, ...]] = {
     "total": (float, int),
     "graph": (bool,),
     "data": (str,),
+    "fits": (int,),
+    "hold_out": (int, type(None)),
 }
+_LEAST: dict[str, Any] = {"n_features": 1, "n_rows": 1, "n_steps": 1, "fits": 0, "hold_out": 0}
+# What folders of this format do not hold if they were written before it was thought of.
+_LATER: dict[str, Any] = {"fits": 1, "hold_out": None}
 
 
 def _model(place: Path, folder: Folder, architecture: Architecture) -> CorrelatedModel:
@@ -213,14 +222,19 @@ def _model(place: Path, folder: Folder, architecture: Architecture) -> Correlate
 # Rows
 
 
-def _vertices(
-    ids: Shaped[np.ndarray, " rows"], mean: Float[np.ndarray, "rows dim"], stddev: Float[np.ndarray, "rows dim"]
-) -> pa.Table:
+def id_column(ids: Shaped[np.ndarray, " rows"]) -> pa.Array:
+    """Give ids as a column of a table that they come back from as they were, or say that there is none.
+
+    Examples
+    --------
+    >>> id_column(np.array(["ann", "bob"], dtype=object)).type
+    DataType(string)
+    """
     listed = ids.tolist()
     try:
         column = pa.array(listed)
         returned = column.to_pylist()
-    except (pa.ArrowException, OverflowError):
+    except (pa.ArrowException, OverflowError, ValueError):
         column, returned = None, []
     # True and 1 are equal, and a tuple comes back as a list.
     if column is None or returned != listed or list(map(type, returned)) != list(map(type, listed)):
@@ -229,9 +243,15 @@ def _vertices(
             f"ids of the kind {', '.join(kinds)} cannot be kept in a file; give the graph or the data frame's index "
             "integers or strings"
         )
+    return column
+
+
+def _vertices(
+    ids: Shaped[np.ndarray, " rows"], mean: Float[np.ndarray, "rows dim"], stddev: Float[np.ndarray, "rows dim"]
+) -> pa.Table:
     columns = {"mean": mean, "stddev": stddev}
     lists = {name: pa.FixedSizeListArray.from_arrays(pa.array(v.ravel()), v.shape[1]) for name, v in columns.items()}
-    return pa.table({"id": column, **lists})
+    return pa.table({"id": id_column(ids), **lists})
 
 
 def _read_vertices(

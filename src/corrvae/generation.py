@@ -1,7 +1,8 @@
 """From latent points to features: expectations, and new data drawn from the prior."""
 
 from dataclasses import dataclass
-from typing import final
+from numbers import Integral
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -31,6 +32,60 @@ class PriorSample:
 
     features: Float[np.ndarray, "rows features"]
     latent: Float[np.ndarray, "rows dim"]
+
+
+def sample_prior(
+    model: CorrelatedModel,
+    tau: Float[np.ndarray, " dim"],
+    n_samples: Any,
+    graph: Any,
+    totals: Any,
+    generator: np.random.Generator,
+) -> PriorSample:
+    """Draw new data from a model, or say what was asked for that cannot be.
+
+    Parameters
+    ----------
+    model, tau
+        A trained model, and its prior's correlation in each dimension.
+    n_samples
+        Number of independent rows; ``None`` for one, or for one for each vertex of the graph.
+    graph
+        A `CorrelationGraph` to draw along, or ``None``.
+    totals
+        Sums of the rows, for likelihoods that condition on them: one for all, or one for each.
+    generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> from corrvae.building import Architecture, build_model
+    >>> model = build_model(Architecture(3, 2), seed=0)
+    >>> sample_prior(model, np.full(2, 0.9), 4, None, 1.0, np.random.default_rng(0)).features.shape
+    (4, 3)
+    """
+    n_rows = _count_rows(n_samples, graph)
+    latent = draw_latent(tau, n_rows, graph, generator)
+    given = np.asarray(totals, dtype=np.float64)
+    if given.shape not in ((), (1,), (n_rows,)):
+        raise ValueError(f"totals must be a number, or {n_rows} of them, one for each row; got shape {given.shape}")
+    return PriorSample(draw_features(model, latent, generator, np.broadcast_to(given, (n_rows,))), latent)
+
+
+def _count_rows(n_samples: Any, graph: Any) -> int:
+    if n_samples is not None and not isinstance(n_samples, Integral):
+        raise TypeError(f"n_samples must be a whole number, got {n_samples!r}")
+    if graph is None:
+        if n_samples is not None and n_samples < 1:
+            raise ValueError(f"n_samples must be positive, got {n_samples}")
+        return 1 if n_samples is None else int(n_samples)
+    if not isinstance(graph, CorrelationGraph):
+        raise TypeError(
+            f"graph must be a corrvae.CorrelationGraph, such as graph_ of a fitted model, got {type(graph).__name__}"
+        )
+    if n_samples not in (None, graph.n_vertices):
+        raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
+    return graph.n_vertices
 
 
 def expected_features(

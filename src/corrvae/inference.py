@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from corrvae.model import CorrelatedModel, VertexIndex
 from corrvae.nn.features import FeatureTable
@@ -16,7 +16,9 @@ from corrvae.posterior import Posterior
 _ROWS, _PAIRS = 4096, 8192
 
 
-def infer_posterior(model: CorrelatedModel, table: FeatureTable) -> Posterior:
+def infer_posterior(
+    model: CorrelatedModel, table: FeatureTable, ids: Shaped[np.ndarray, " rows"] | None = None
+) -> Posterior:
     """Encode every row of a table; correlations of pairs are evaluated when they are asked for.
 
     Parameters
@@ -25,6 +27,8 @@ def infer_posterior(model: CorrelatedModel, table: FeatureTable) -> Posterior:
         The model, used in evaluation mode and left in the mode it was in.
     table
         The features.
+    ids
+        Ids of its rows, if they have some.
 
     Examples
     --------
@@ -36,7 +40,38 @@ def infer_posterior(model: CorrelatedModel, table: FeatureTable) -> Posterior:
     everyone = np.arange(table.shape[0])
     joint = np.concatenate([_encode(model, table, piece) for piece in np.split(everyone, everyone[_ROWS::_ROWS])])
     mean, stddev = np.split(joint, 2, axis=1)
-    return Posterior(mean, stddev, None if model.pair_network is None else PairEvaluator(model, table))
+    return Posterior(mean, stddev, None if model.pair_network is None else PairEvaluator(model, table), ids=ids)
+
+
+def recall_posterior(
+    model: CorrelatedModel,
+    mean: Float[np.ndarray, "rows dim"],
+    stddev: Float[np.ndarray, "rows dim"],
+    table: FeatureTable | None,
+    ids: Shaped[np.ndarray, " rows"],
+) -> Posterior:
+    """Give the posterior of rows whose means and standard deviations are known already.
+
+    Parameters
+    ----------
+    model
+        The model that they are from.
+    mean, stddev
+        One row for each.
+    table
+        The features, which correlations are computed from; ``None`` if they are not kept.
+    ids
+        Ids of the rows.
+
+    Examples
+    --------
+    >>> from corrvae.building import Architecture, build_model
+    >>> recall_posterior(build_model(Architecture(3, 2), 0), np.zeros((5, 2)), np.ones((5, 2)), None, np.arange(5))
+    Posterior(5 vertices, 2 dimensions, independent)
+    """
+    if model.pair_network is None:
+        return Posterior(mean, stddev, ids=ids)
+    return Posterior(mean, stddev, _without_features if table is None else PairEvaluator(model, table), ids=ids)
 
 
 @final
@@ -77,6 +112,13 @@ def _encode(model: CorrelatedModel, table: FeatureTable, indices: np.ndarray) ->
     with evaluation_mode(model) as device:
         rows = model.inputs(table.rows(indices).to(device))
         return model.encoder(rows).joint.cpu().numpy()
+
+
+def _without_features(pairs: np.ndarray) -> np.ndarray:
+    raise ValueError(
+        "correlations between training rows need their features, which the folder of this model does not hold "
+        "(store_features=False); pass them: infer_posterior(X)"
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is close
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import final
 
 import numpy as np
@@ -392,6 +393,6 @@ def gamma_pair(gamma: Gamma) -> tuple[float, float]:
     (0.1, 0.1)
     """
     of_singletons, of_pairs = gamma if isinstance(gamma, tuple) else (gamma, gamma)
-    if not (of_singletons >= 0 and of_pairs >= 0):
-        raise ValueError(f"gamma must not be negative, got {gamma}")
+    if not (0 <= of_singletons < inf and 0 <= of_pairs < inf):
+        raise ValueError(f"gamma must not be negative, infinite or not a number; got {gamma}")
     return float(of_singletons), float(of_pairs)

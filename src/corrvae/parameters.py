@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from corrvae.building import LEARNED
-from corrvae.nn.likelihoods import LIKELIHOODS
+from corrvae.nn import PairNetwork
+from corrvae.nn.likelihoods import LIKELIHOODS, Likelihood
 from corrvae.objectives import gamma_pair
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -17,7 +18,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "posterior": [StrOptions({"independent", "pairwise"})],
     "likelihood": [StrOptions(set(LIKELIHOODS)), callable],
     "tau": [Interval(Real, -1, 1, closed="neither"), StrOptions(set(LEARNED))],
-    "gamma": [Interval(Real, 0, None, closed="left"), tuple],
+    "gamma": [Interval(Real, 0, None, closed="left"), tuple, list],
     "hidden": [tuple, list],
     "pair_network": [StrOptions({"perceptron", "bilinear"}), callable],
     "pair_hidden": [tuple, list, None],
@@ -52,13 +53,22 @@ def check_parameters(estimator: Any) -> None:
     estimator._validate_params()
     for name in ("hidden", "pair_hidden"):
         widths = getattr(estimator, name)
-        if widths is not None and not all(isinstance(width, int | np.integer) and width > 0 for width in widths):
+        if widths is not None and not all(map(_is_width, widths)):
             raise ValueError(f"{name} must be positive whole numbers, the widths of hidden layers; got {widths}")
-    if isinstance(estimator.gamma, tuple):
-        if len(estimator.gamma) != 2:
-            raise ValueError(f"gamma must be a number or a pair (singletons, pairs), got {estimator.gamma}")
-        gamma_pair(estimator.gamma)
+    gamma = estimator.gamma
+    if isinstance(gamma, tuple | list):
+        if len(gamma) != 2 or not all(isinstance(part, Real) for part in gamma):
+            raise ValueError(f"gamma must be a number or a pair of numbers (singletons, pairs), got {gamma}")
+        gamma_pair((gamma[0], gamma[1]))
+    for name, kind in (("likelihood", Likelihood), ("pair_network", PairNetwork)):
+        made_by = getattr(estimator, name)
+        if isinstance(made_by, type) and not issubclass(made_by, kind):
+            raise TypeError(f"{name} is the class {made_by.__name__}, which is not a corrvae.nn.{kind.__name__}")
     if estimator.patience is not None and estimator.validation_fraction == 0:
         raise ValueError(
             f"patience={estimator.patience} needs rows to validate with; set validation_fraction, to 0.1 for example"
         )
+
+
+def _is_width(width: Any) -> bool:
+    return isinstance(width, int | np.integer) and not isinstance(width, bool) and int(width) > 0

@@ -1,4 +1,4 @@
-"""Folders of tensors, arrays, tables and JSON, written all at once or not at all.
+"""Folders of tensors, arrays, tables and JSON, written whole or not at all.
 
 A folder holds `config.json` and beside it safetensors and Parquet files, which `config.json` lists with their sizes and
 checksums. Everything is checked before it is used, and nothing in a folder is ever executed.
@@ -68,9 +68,11 @@ def write_folder(
     tables: "Mapping[str, pyarrow.Table] | None" = None,
     version: int = 1,
 ) -> None:
-    """Write a folder, all at once: a reader finds the old one or the new one, never half of one.
+    """Write a folder so that no reader ever finds half of one: it gets its name once all of it is on the disk.
 
-    A folder of the same kind is replaced. Anything else that is in the way is left alone, with a `FolderError`.
+    A folder of the same kind is replaced: the old one is renamed, then the new one takes its name. A reader between
+    these two steps finds no folder of this name, and is told so. Anything else that is in the way is left alone, with a
+    `FolderError`.
 
     Parameters
     ----------

@@ -1,13 +1,16 @@
 """What a model believes about the latent points: marginals, correlations of pairs, samples, densities along forests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import log, pi
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
-from corrvae.rooted_forest import RootedForest, check_pairs
+from corrvae.graphs.ids import VertexIds
+from corrvae.rooted_forest import RootedForest
+from corrvae.vertex_pairs import as_pairs, find_places
 
 PairFunction = Callable[[np.ndarray], np.ndarray]
 
@@ -25,6 +28,9 @@ class Posterior:
         One row for each vertex.
     pre_activation
         Function from pairs of vertices to a, where the correlation is tanh(a); ``None`` for independent posteriors.
+    ids
+        Ids of the vertices, if they have some. Methods take pairs and edges as lists or arrays: of places (whole
+        numbers, 0 to the number of vertices - 1), or of ids that are not numbers. `locate` finds the places of any ids.
 
     Examples
     --------
@@ -33,6 +39,8 @@ class Posterior:
     array([[0.762, 0.762]])
     >>> posterior.sample_forest(5, np.array([[0, 1], [1, 2]]), np.random.default_rng(0)).shape
     (5, 3, 2)
+    >>> Posterior(np.zeros((2, 1)), np.ones((2, 1)), ids=["ann", "bob"]).correlation([("ann", "bob")])
+    array([[0.]])
     """
 
     def __init__(
@@ -40,6 +48,8 @@ class Posterior:
         mean: Float[np.ndarray, "vertices dim"],
         stddev: Float[np.ndarray, "vertices dim"],
         pre_activation: PairFunction | None = None,
+        *,
+        ids: Sequence[Any] | Shaped[np.ndarray, " ids"] | None = None,
     ) -> None:
         if mean.shape != stddev.shape:
             raise ValueError(f"mean has shape {mean.shape}, but stddev has shape {stddev.shape}")
@@ -49,6 +59,9 @@ class Posterior:
         self.mean = mean
         self.stddev = stddev
         self._pre_activation = pre_activation
+        self.ids = ids
+        if ids is not None and len(ids) != len(mean):
+            raise ValueError(f"there are {len(ids):,} ids for {len(mean):,} vertices")
 
     def __repr__(self) -> str:
         kind = "independent" if self._pre_activation is None else "pairwise"
@@ -64,16 +77,30 @@ class Posterior:
         """Number of latent dimensions."""
         return self.mean.shape[1]
 
-    def pre_activation(self, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs dim"]:
-        """Give a for pairs of vertices: the inverse hyperbolic tangent of their correlation, in float64."""
-        check_pairs(self.n_vertices, pairs)
-        if self._pre_activation is None or len(pairs) == 0:
-            return np.zeros((len(pairs), self.n_components))
-        return np.asarray(self._pre_activation(pairs), dtype=np.float64)
+    def locate(self, pairs: Any) -> Int[np.ndarray, "pairs 2"]:
+        """Give the places of pairs of ids, for ids that are numbers too.
 
-    def correlation(self, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs dim"]:
-        """Give the correlation of pairs of vertices in each latent dimension."""
+        Examples
+        --------
+        >>> Posterior(np.zeros((2, 1)), np.ones((2, 1)), ids=[7, 5]).locate([(5, 7)])
+        array([[1, 0]])
+        """
+        return find_places(pairs, self._vertices)
+
+    def pre_activation(self, pairs: Any) -> Float[np.ndarray, "pairs dim"]:
+        """Give a for pairs of vertices: the inverse hyperbolic tangent of their correlation, in float64."""
+        places = as_pairs(pairs, self._vertices)
+        if self._pre_activation is None or len(places) == 0:
+            return np.zeros((len(places), self.n_components))
+        return np.asarray(self._pre_activation(places), dtype=np.float64)
+
+    def correlation(self, pairs: Any) -> Float[np.ndarray, "pairs dim"]:
+        """Give the correlation of pairs of vertices, by places or by ids, in each latent dimension."""
         return np.tanh(self.pre_activation(pairs))
+
+    @cached_property
+    def _vertices(self) -> VertexIds:
+        return VertexIds(None, self.n_vertices) if self.ids is None else VertexIds.from_vertices(self.ids)
 
     def sample(self, n_samples: int, generator: np.random.Generator) -> Float[np.ndarray, "samples vertices dim"]:
         """Draw each vertex from its own marginal, independently of the others."""
@@ -81,7 +108,7 @@ class Posterior:
         return self.mean + self.stddev * noise
 
     def sample_forest(
-        self, n_samples: int, edges: Int[np.ndarray, "edges 2"], generator: np.random.Generator
+        self, n_samples: int, edges: Any, generator: np.random.Generator
     ) -> Float[np.ndarray, "samples vertices dim"]:
         """Draw all vertices jointly along a forest: roots from their marginals, then each vertex given its parent.
 
@@ -96,6 +123,7 @@ class Posterior:
         generator
             Source of randomness.
         """
+        edges = as_pairs(edges, self._vertices)
         forest = RootedForest.of(self.n_vertices, edges)
         a = self.pre_activation(edges)
         standard = generator.standard_normal((n_samples, *self.mean.shape))
@@ -106,13 +134,14 @@ class Posterior:
         return self.mean + self.stddev * standard
 
     def log_density(
-        self, z: Float[np.ndarray, "*samples vertices dim"], edges: Int[np.ndarray, "edges 2"]
+        self, z: Float[np.ndarray, "*samples vertices dim"], edges: Any
     ) -> Float[np.ndarray, "*samples"] | np.floating:
         """Give the joint log-density along a forest: marginals, and for each edge log q_ij / (q_i q_j).
 
         In standard units the latter is log cosh a - ((x - y)^2 expm1(2a) + (x + y)^2 expm1(-2a)) / 8, which needs no
         difference of numbers close to each other.
         """
+        edges = as_pairs(edges, self._vertices)
         RootedForest.of(self.n_vertices, edges)
         a = self.pre_activation(edges)
         standard = (np.asarray(z, dtype=np.float64) - self.mean) / self.stddev

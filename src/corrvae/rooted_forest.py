@@ -7,6 +7,9 @@ import numpy as np
 from jaxtyping import Int
 from scipy import sparse
 
+from corrvae.graphs.ids import VertexIds
+from corrvae.vertex_pairs import as_pairs
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class RootedForest:
         >>> forest.roots, [level.children for level in forest.levels]
         (array([0, 3]), [array([1]), array([2])])
         """
-        check_pairs(n_vertices, edges)
+        edges = as_pairs(edges, VertexIds(None, n_vertices))
         n_edges = len(edges)
         ends = np.concatenate([edges, edges[:, ::-1]])
         # Edge numbers from 1 on, since a stored zero would not count as an entry.
@@ -77,17 +80,6 @@ class RootedForest:
             if len(frontier):
                 levels.append(level)
         return cls(roots, tuple(levels))
-
-
-def check_pairs(n_vertices: int, pairs: Int[np.ndarray, "pairs 2"]) -> None:
-    """Raise a `ValueError` that names the first pair that does not join two different vertices, if there is one."""
-    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_vertices)).any(1))
-    if len(outside):
-        found = pairs[outside[0]].tolist()
-        raise ValueError(f"pair {outside[0]} is {found}, but vertices are numbered from 0 to {n_vertices - 1}")
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if len(loops):
-        raise ValueError(f"pair {loops[0]} joins vertex {pairs[loops[0], 0]} to itself")
 
 
 def _refuse_cycle(n_vertices: int, edges: np.ndarray) -> None:

@@ -14,8 +14,8 @@ from corrvae.nn.features import DENSITY_LIMIT
 
 Matrix = np.ndarray | sparse.csr_array
 
-# Rows looked at together, so that a memory map is read piece by piece.
-_ROWS = 4096
+# Rows, and entries of dense ones, looked at together, so that a memory map is read piece by piece.
+_ROWS, _CELLS = 4096, 2**22
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -28,12 +28,29 @@ class Table:
     ----------
     matrix
         Array, memory map or CSR; a dense table of mostly zeros has become CSR.
-    ids
-        The index of a data frame; ``None`` if there is none, or if it only counts rows.
+    index
+        The index of a data frame, as it is; ``None`` if there is none.
     """
 
     matrix: Matrix
-    ids: Shaped[np.ndarray, " rows"] | None = None
+    index: Any = None
+
+    @property
+    def ids(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The index as ids; ``None`` if there is none, or if it only counts rows. An entry that is no id is refused."""
+        if self.index is None:
+            return None
+        ids = id_array(self.index.to_numpy(), "the index of X")
+        return None if VertexIds(ids.copy(), len(ids)).are_rows else ids
+
+    @property
+    def distinct_ids(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The ids if each row has one of its own, else ``None``: where no vertices are to be found, none are needed."""
+        try:
+            ids = self.ids
+            return None if ids is None else VertexIds.from_vertices(ids).values
+        except (ValueError, TypeError):
+            return None
 
     @property
     def n_rows(self) -> int:
@@ -73,7 +90,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     _check_numbers(matrix, missing)
     if isinstance(matrix, sparse.csr_array):
         matrix = sparse.csr_array(matrix, dtype=np.float32)
-    return Table(matrix, _row_ids(X))
+    return Table(matrix, _index_of(X))
 
 
 def check_weights(sample_weight: Any, table: Table) -> Float[np.ndarray, " rows"]:
@@ -90,21 +107,37 @@ def check_weights(sample_weight: Any, table: Table) -> Float[np.ndarray, " rows"
 
 
 def fingerprint(matrix: Matrix) -> str:
-    """Give a short code of a matrix's shape and entries, by which the training data can be recognised.
+    """Give a short code of a matrix's shape and numbers, by which the training data can be recognised.
+
+    It is the same however the numbers are stored: dense or sparse, in any type that float32 is enough for.
 
     Examples
     --------
-    >>> fingerprint(np.eye(3)) == fingerprint(np.eye(3, dtype=np.float32))
+    >>> fingerprint(np.eye(3)) == fingerprint(sparse.csr_array(np.eye(3, dtype=np.float32)))
     True
     """
-    code = blake2b(repr(shape_of(matrix)).encode(), digest_size=16)
-    if isinstance(matrix, sparse.csr_array):
-        for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float32)):
+    n_rows, n_columns = shape_of(matrix)
+    codes = [blake2b(digest_size=16) for _ in range(3)]
+    step = max(1, min(_ROWS, _CELLS // max(1, n_columns)))
+    for begin in range(0, n_rows, step):
+        for code, part in zip(codes, _entries(matrix[begin : begin + step]), strict=True):
             code.update(np.ascontiguousarray(part).data)
-    else:
-        for _, piece in _pieces(matrix):
-            code.update(np.ascontiguousarray(piece, dtype=np.float32).data)
-    return code.hexdigest()
+    whole = blake2b(repr((n_rows, n_columns)).encode(), digest_size=16)
+    for code in codes:
+        whole.update(code.digest())
+    return whole.hexdigest()
+
+
+def _entries(piece: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give how many entries other than zero each row has, their columns, and their values."""
+    if not isinstance(piece, sparse.csr_array):
+        dense = np.asarray(piece, dtype=np.float32)
+        kept = dense != 0
+        return kept.sum(1), np.nonzero(kept)[1], dense[kept]
+    values, row_of = piece.data.astype(np.float32), np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
+    kept = values != 0
+    counts = np.bincount(row_of[kept], minlength=shape_of(piece)[0])
+    return counts, piece.indices[kept].astype(np.int64), values[kept]
 
 
 def empty_rows(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
@@ -136,6 +169,19 @@ def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
     return np.concatenate([np.nansum(piece, axis=1, dtype=np.float64) for _, piece in _pieces(matrix)])
 
 
+def own_copy(matrix: Matrix) -> Matrix:
+    """Copy a matrix, in float32, so that it stays what it is whatever its owner does; a memory map is given itself.
+
+    Examples
+    --------
+    >>> own_copy(np.eye(2)).dtype
+    dtype('float32')
+    """
+    if isinstance(matrix, sparse.csr_array):
+        return sparse.csr_array(matrix, dtype=np.float32, copy=True)
+    return matrix if isinstance(matrix, np.memmap) else np.array(matrix, dtype=np.float32)
+
+
 def shape_of(matrix: Matrix) -> tuple[int, int]:
     """Give rows and columns.
 
@@ -160,6 +206,8 @@ def _compact(checked: Any) -> Matrix:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return matrix
+    if checked.dtype == np.float16:  # which sparse matrices do not know
+        checked = checked.astype(np.float32)
     share = np.count_nonzero(checked) / max(checked.size, 1)
     return sparse.csr_array(checked) if share <= DENSITY_LIMIT else checked
 
@@ -182,7 +230,9 @@ def _check_numbers(matrix: Matrix, missing: bool) -> None:
 def _is_wrong(values: np.ndarray, missing: bool) -> np.ndarray:
     if values.dtype.kind != "f":
         return np.zeros(values.shape, dtype=bool)
-    fine = np.abs(values) <= _LARGEST
+    fine = np.isfinite(values)
+    if values.dtype.itemsize > np.dtype(np.float32).itemsize:  # the largest float32 is no number of a smaller type
+        fine &= np.abs(values) <= _LARGEST
     return ~(fine | np.isnan(values)) if missing else ~fine
 
 
@@ -196,10 +246,7 @@ def _refuse(row: int, column: int, value: float) -> None:
     raise ValueError(f"{place}, which is too large for float32; rescale the features")
 
 
-def _row_ids(X: Any) -> np.ndarray | None:
-    """Give a pandas index as ids, unless it only counts the rows; frames of other libraries have none."""
+def _index_of(X: Any) -> Any:
+    """Give a pandas frame's index; frames of other libraries have none."""
     index = getattr(X, "index", None)
-    if index is None or callable(index) or not hasattr(index, "to_numpy"):
-        return None
-    ids = id_array(index.to_numpy(), "the index of X")
-    return None if VertexIds(ids.copy(), len(ids)).are_rows else ids
+    return None if index is None or callable(index) or not hasattr(index, "to_numpy") else index

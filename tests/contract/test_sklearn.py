@@ -83,6 +83,55 @@ def test_a_frame_and_its_graph_are_matched_by_id_in_every_fold(routing):
     assert CorrelatedVAE(2, **QUICK).fit(shuffled, graph=graph).ids_.tolist() == shuffled.index.tolist()
 
 
+def test_a_frame_in_another_order_than_the_graph_needs_the_graph_in_its_own(routing):
+    X, graph = data()
+    frame = pd.DataFrame(X, index=graph.ids, columns=list("abcde")).sample(frac=1.0, random_state=0)
+    ordered = graph.subgraph(frame.index)
+    scores = cross_val_score(CorrelatedVAE(2, **QUICK), frame, cv=3, params={"graph": ordered}, error_score="raise")
+    assert np.isfinite(scores).all()
+    with pytest.raises(ValueError, match="do not match the graph's vertices"):
+        cross_val_score(CorrelatedVAE(2, **QUICK), frame, cv=3, params={"graph": graph}, error_score="raise")
+
+
+def test_a_scaler_that_gives_frames_keeps_the_ids():
+    X, graph = data()
+    frame = pd.DataFrame(X, index=graph.ids, columns=list("abcde")).iloc[::-1]
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), CorrelatedVAE(2, **QUICK))
+    assert pipeline.fit(frame, correlatedvae__graph=graph)[-1].ids_.tolist() == frame.index.tolist()
+    plain = make_pipeline(StandardScaler(), CorrelatedVAE(2, **QUICK))
+    assert plain.fit(frame, correlatedvae__graph=graph)[-1].ids_.tolist() == graph.ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "features", "options"),
+    [
+        ({"likelihood": "poisson"}, data()[0][:, :3], {}),
+        ({"posterior": "pairwise", "hidden": (3,)}, data()[0][:, :3], {}),
+        ({}, data()[0][:, :3], {"graph": data(80)[1]}),
+        ({}, data()[0][:, :3], {"sample_weight": np.ones(3)}),
+        ({"n_components": 3}, data()[0], {"callbacks": [lambda progress: 1 // 0]}),
+    ],
+)
+def test_a_fit_that_fails_leaves_a_fitted_model_as_it_was(change, features, options):
+    X, graph = data()
+    model = CorrelatedVAE(2, **QUICK).fit(pd.DataFrame(X, columns=list("abcde")), graph=graph)
+    before = dict(vars(model))
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        model.set_params(**change).fit(features, **options)
+    model.set_params(**{name: before[name] for name in change})
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(model.transform(pd.DataFrame(X, columns=list("abcde"))), model.embedding_)
+
+
+def test_a_refit_on_an_array_forgets_the_columns_of_a_frame():
+    X, _ = data()
+    model = CorrelatedVAE(2, **QUICK).fit(pd.DataFrame(X, columns=list("abcde")))
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert not hasattr(model.fit(X[:, :3]), "feature_names_in_")
+    assert model.n_features_in_ == 3
+
+
 def test_a_pipeline_passes_the_graph_on(routing):
     X, graph = data()
     pipeline = make_pipeline(StandardScaler(), CorrelatedVAE(2, **QUICK)).fit(X, graph=graph)

@@ -22,6 +22,18 @@ def test_batches_hold_the_rows_asked_for(matrix, limit, seed):
         assert batch.dense().dtype == torch.float32
 
 
+@given(matrices(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 2**16))
+def test_a_table_can_consist_of_some_rows(matrix, limit, seed):
+    generator = np.random.default_rng(seed)
+    chosen = generator.integers(0, matrix.shape[0], 3)
+    picked = generator.integers(0, 3, 5)
+    for X in (matrix, matrix.toarray()):
+        table = FeatureTable(X, density_limit=limit, rows=chosen)
+        assert table.shape == (3, matrix.shape[1])
+        expected = matrix.toarray().astype(np.float32)[chosen[picked]]
+        np.testing.assert_array_equal(table.rows(picked).dense().numpy(), expected)
+
+
 def test_density_decides():
     thin, full = np.eye(50), np.ones((50, 4))
     assert FeatureTable(thin).sparse_batches
@@ -38,6 +50,9 @@ def test_memory_maps_stay_on_disk(tmp_path, density):
     table = FeatureTable(stored)
     assert isinstance(table._matrix, np.memmap)
     np.testing.assert_array_equal(table.rows(np.array([3, 1])).dense().numpy(), X[[3, 1]].astype(np.float32))
+    part = FeatureTable(stored, rows=np.array([5, 7]))
+    assert isinstance(part._matrix, np.memmap)
+    np.testing.assert_array_equal(part.rows(np.array([1])).dense().numpy(), X[[7]].astype(np.float32))
 
 
 @pytest.mark.parametrize("limit", [0.0, 1.0])

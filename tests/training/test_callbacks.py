@@ -5,6 +5,7 @@ import pytest
 
 from corrvae.errors import DataFileError
 from corrvae.training import CSVLog, Progress, ProgressBar, TensorBoardLog
+from corrvae.training.callbacks import check_callbacks
 
 
 def progress(step: int, evaluation=None) -> Progress:
@@ -36,6 +37,32 @@ def test_a_csv_file_is_gone_on_with_where_the_run_is(tmp_path):
     again = CSVLog(path)  # resumed from a checkpoint after step 7
     again(progress(10, row(10, -9.0)))
     assert [line[:2] for line in rows_of(path)[1:]] == [["5", "-2.5"], ["10", "-9.0"]]
+
+
+@pytest.mark.parametrize("reused", [True, False])
+def test_another_run_begins_a_csv_file_anew(tmp_path, reused):
+    path = tmp_path / "log.csv"
+    first = CSVLog(path)
+    with first:
+        for step in range(1, 11):
+            first(progress(step, row(step) if step % 5 == 0 else None))
+    with first if reused else CSVLog(path) as second:
+        for step in range(1, 17):
+            second(progress(step, row(step, -9.0) if step % 8 == 0 else None))
+    assert [line[:2] for line in rows_of(path)[1:]] == [["8", "-9.0"], ["16", "-9.0"]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(print, "for a single one, pass a list of it"), (3, "a list of functions, got 3"), ([print, 3], r"\[1\] is 3")],
+)
+def test_what_cannot_be_called_is_no_callback(wrong, words):
+    with pytest.raises(TypeError, match=words):
+        check_callbacks(wrong)
+
+
+def test_callbacks_come_from_any_list():
+    assert check_callbacks(iter([print])) == check_callbacks([print]) == (print,)
 
 
 def test_a_csv_file_of_something_else_is_left_alone(tmp_path):

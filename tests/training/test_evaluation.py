@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from corrvae.model import Batch
+from corrvae.model import Batch, Population
 from corrvae.training import evaluation
 from corrvae.training.evaluation import Evaluator
 from support.training import N, small_data, small_model
@@ -67,6 +67,50 @@ def test_data_without_edges():
     assert none["total"] == pytest.approx(expected)
     alone = evaluate(model, small_data(1, edges=None, weights=None))
     assert alone["singleton"] > 0
+
+
+def trained_on(n_vertices=500, n_edges=800, total_weight=450.0):
+    return Population(n_vertices, n_edges, total_weight)
+
+
+def evaluate_like(model, data, population, gamma=0.7):
+    return Evaluator(data, gamma, np.random.SeedSequence(0), trained_on=population)(model)
+
+
+@pytest.mark.parametrize("pair", [None, "perceptron"])
+@pytest.mark.parametrize("pieces", [1, 5])
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 0.25, 0.5])])
+def test_terms_keep_the_proportions_of_training(pair, pieces, weights, monkeypatch):
+    """The edge term is the weighted mean of T, times training's weight per vertex, however few edges are held out."""
+    monkeypatch.setattr(evaluation, "_VERTICES", N // pieces)
+    model, data = small_model(pair), small_data(edges=np.array([[0, 1], [5, 9], [9, 30]]), weights=weights)
+    own, found = evaluate(model, data), evaluate_like(model, data, trained_on())
+    total = 3.0 if weights is None else weights.sum()
+    assert found["edge"] == pytest.approx(own["edge"] * N / total * 450 / 500, rel=1e-4)
+    assert found["non_edge"] == pytest.approx(own["non_edge"] * (499 / 500) / ((N - 1) / N), rel=1e-4)
+    for name in ("reconstruction", "singleton"):
+        assert found[name] == own[name]
+    gamma = 0.0 if pair is None else 0.7
+    penalty = (1 + gamma) * found["singleton"] + found["edge"] + gamma * found["non_edge"]
+    assert found["total"] == pytest.approx(found["reconstruction"] - penalty, rel=1e-5)
+
+
+@pytest.mark.parametrize("edges", [None, np.empty((0, 2), dtype=np.int64)])
+def test_gamma_counts_without_an_edge_held_out_if_it_does_in_training(edges):
+    model, data = small_model("perceptron"), small_data(edges=edges, weights=None)
+    found = evaluate_like(model, data, trained_on(), gamma=(0.5, 2.0))
+    assert found["edge"] == 0.0
+    assert found["non_edge"] > 0
+    expected = found["reconstruction"] - 1.5 * found["singleton"] - 2.0 * found["non_edge"]
+    assert found["total"] == pytest.approx(expected)
+    alone = evaluate_like(model, small_data(1, edges=None, weights=None), trained_on(), gamma=(0.5, 2.0))
+    assert alone["total"] == pytest.approx(alone["reconstruction"] - 1.5 * alone["singleton"])
+
+
+def test_a_model_trained_without_edges_is_evaluated_without():
+    found = evaluate_like(small_model("perceptron"), small_data(), trained_on(500, 0, 0.0))
+    assert found["edge"] == found["non_edge"] == 0.0
+    assert found["total"] == pytest.approx(found["reconstruction"] - found["singleton"])
 
 
 def test_it_is_the_same_every_time_and_leaves_the_model_as_it_was():

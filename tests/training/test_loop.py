@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from corrvae.errors import FolderError
+from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import LearnedTau
 from corrvae.training import train
 from support.training import D, N, small_data, small_model, small_settings
+from support.unchecked import unchecked
 
 
 def same_weights(a, b) -> bool:
@@ -179,6 +180,23 @@ def test_callbacks_are_entered_and_left_whatever_happens():
         train(model, small_data(), small_settings(), callbacks=[Watcher()])
     assert events == ["enter", 1, 2, "exit"]
     assert not model.training
+
+
+def test_a_last_step_that_breaks_the_weights_is_found():
+    model = small_model()
+
+    def spoil(progress):
+        if progress.step == 5:
+            with torch.no_grad():
+                next(model.decoder.parameters())[0] = torch.nan
+
+    with pytest.raises(TrainingError, match="after 5 steps the weight decoder"):
+        train(model, small_data(), small_settings(max_steps=5), callbacks=[spoil])
+
+
+def test_callbacks_that_cannot_be_called_are_refused_before_the_first_step():
+    with unchecked(), pytest.raises(TypeError, match="callbacks must be a list of functions"):
+        train(small_model(), small_data(), small_settings(), callbacks=print)
 
 
 def test_global_state_is_left_alone():

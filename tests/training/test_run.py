@@ -8,6 +8,7 @@ from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import FeatureTable, LearnedTau
 from corrvae.objectives import Mean, Terms
 from corrvae.persistence import read_folder, write_folder
+from corrvae.training.evaluation import Evaluator
 from corrvae.training.run import Run, broken_term
 from support.training import D, N, small_data, small_matrix, small_model, small_settings
 
@@ -143,6 +144,34 @@ def test_a_weight_that_breaks_is_blamed_on_the_step_before(tmp_path):
             act()
         assert (caught.value.step, caught.value.rows, caught.value.checkpoint) == (1, rows, None)
     assert not any(tmp_path.iterdir())  # a broken model is never saved
+
+
+def test_validation_keeps_the_proportions_of_training():
+    few = small_data(20, 1, edges=np.array([[0, 1]]), weights=np.ones(1))
+    run, own = make(validation=few), make(validation=few)
+    own.evaluator = Evaluator(few, 1.0, np.random.SeedSequence(0))
+    assert run.evaluator(run.model)["edge"] == pytest.approx(20 * 0.75 * own.evaluator(own.model)["edge"], rel=1e-4)
+
+
+def test_what_the_last_step_broke_is_found_at_the_end():
+    run = make(max_steps=1)
+    run.advance()
+    with torch.no_grad():
+        next(run.model.decoder.parameters())[0] = math.nan
+    with pytest.raises(TrainingError, match="the weight decoder") as caught:
+        run.finish()
+    assert caught.value.rows == tuple(run._vertices.tolist())
+
+
+def test_the_best_weights_are_what_counts_at_the_end():
+    run = make(max_steps=8, validation=small_data(20, 1))
+    for _ in range(7):
+        run.advance()
+    best = run.best.weights["encoder.first.weight"].clone()
+    with torch.no_grad():
+        run.model.encoder.first.weight[0, 0] = math.nan
+    run.finish()
+    assert run.model.encoder.first.weight.equal(best)
 
 
 def test_validation_that_breaks_stops_training():

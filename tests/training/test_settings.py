@@ -39,8 +39,14 @@ def test_epochs_as_steps():
 
 
 def test_devices(monkeypatch):
-    assert choose_device("cuda:1") == torch.device("cuda", 1)
+    assert choose_device("cpu") == torch.device("cpu")
     for cuda, mps, expected in [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]:
         monkeypatch.setattr(torch.cuda, "is_available", lambda cuda=cuda: cuda)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda mps=mps: mps)
         assert choose_device("auto").type == expected
+
+
+@pytest.mark.parametrize("name", ["foo", "meta", "cuda:123", "hpu"])
+def test_a_device_that_cannot_be_used_is_named(name):
+    with pytest.raises(ValueError, match=rf"device='{name}' cannot be used on this machine .* \"cpu\""):
+        choose_device(name)

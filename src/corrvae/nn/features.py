@@ -31,11 +31,14 @@ class FeatureTable:
         Whether NaN means a missing entry, to be masked out. In a sparse matrix a missing entry is a stored NaN.
     density_limit
         Batches are sparse up to this share of non-zeros.
+    rows
+        The rows of X that the table consists of, in its order; ``None`` takes all. They are read where they are, so
+        several tables can share a matrix, and a memory map stays on disk.
 
     Attributes
     ----------
     shape : tuple
-        Rows and columns.
+        Rows and columns of the table.
     sparse_batches : bool
         Whether batches are sparse.
 
@@ -43,6 +46,8 @@ class FeatureTable:
     --------
     >>> table = FeatureTable(sparse.csr_array(np.eye(20)))
     >>> table.rows(np.array([3, 5])).shape
+    (2, 20)
+    >>> FeatureTable(np.eye(20), rows=np.array([7, 3])).shape
     (2, 20)
     """
 
@@ -52,21 +57,25 @@ class FeatureTable:
         *,
         missing: bool = False,
         density_limit: float = DENSITY_LIMIT,
+        rows: Int[np.ndarray, " rows"] | None = None,
     ) -> None:
         if not sparse.issparse(X) and not isinstance(X, np.ndarray):
             raise TypeError(f"X must be an array or a SciPy sparse matrix, got {type(X).__name__}")
         matrix = X if isinstance(X, np.ndarray) else _canonical(sparse.csr_array(X, dtype=np.float32))
         if matrix.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, columns), got {matrix.ndim}")
-        self.shape: tuple[int, int] = _shape(matrix)
+        self.shape: tuple[int, int] = _shape(matrix) if rows is None else (len(rows), _shape(matrix)[1])
         self.missing = missing
         self.sparse_batches = _density(matrix) <= density_limit
         if self.sparse_batches and isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
             matrix = sparse.csr_array(matrix, dtype=np.float32)
         self._matrix: np.ndarray | sparse.csr_array = matrix
+        self._chosen = rows
 
     def rows(self, indices: Int[np.ndarray, " rows"]) -> Rows:
         """Give the rows at these indices, as a batch in float32."""
+        if self._chosen is not None:
+            indices = self._chosen.take(indices)
         if isinstance(self._matrix, sparse.csr_array):
             batch = _pick(self._matrix, indices)
         else:

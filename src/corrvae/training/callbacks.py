@@ -5,7 +5,7 @@ too; `train` enters and leaves it.
 """
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +14,24 @@ from corrvae.training.history import Progress
 
 Callback = Callable[[Progress], None]
 _SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Give callbacks as a tuple, and refuse what cannot be called.
+
+    Examples
+    --------
+    >>> check_callbacks([print])
+    (<built-in function print>,)
+    """
+    if not isinstance(callbacks, Iterable):
+        advice = "; for a single one, pass a list of it" if callable(callbacks) else ""
+        raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}{advice}")
+    listed = tuple(callbacks)
+    for position, callback in enumerate(listed):
+        if not callable(callback):
+            raise TypeError(f"callbacks[{position}] is {callback!r}, which cannot be called with a step's progress")
+    return listed
 
 
 @final
@@ -33,6 +51,7 @@ class ProgressBar:
         self._validation = ""
 
     def __enter__(self) -> "ProgressBar":
+        self._validation = ""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,8 +93,8 @@ def _make_bar() -> Any:
 class CSVLog:
     """A CSV file with a row for each evaluation, written as it happens.
 
-    A file that is there already is gone on with: rows from this run's first evaluation on are dropped, so that a run
-    that was resumed leaves the file that an uninterrupted one would have left.
+    A run that is resumed goes on with the file: rows of steps that it makes again are dropped, so that it leaves the
+    file that an uninterrupted run would have left. A run that begins at its first step begins the file anew.
 
     Parameters
     ----------
@@ -94,15 +113,23 @@ class CSVLog:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._first: int | None = None  # the first step that was seen of this run
         self._begun = False
+
+    def __enter__(self) -> "CSVLog":
+        self._first, self._begun = None, False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def __call__(self, progress: Progress) -> None:
         """Add a row if there was an evaluation."""
+        self._first = progress.step if self._first is None else self._first
         if progress.evaluation is None:
             return
-        names = list(progress.evaluation)
         if not self._begun:
-            self._begin(names, progress.step)
+            self._begin(list(progress.evaluation), self._first)
         with self.path.open("a", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerow(progress.evaluation.values())
 

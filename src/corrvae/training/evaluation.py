@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corrvae.model import Batch, CorrelatedModel, VertexIndex
+from corrvae.model import Batch, CorrelatedModel, Population, VertexIndex
 from corrvae.objectives import Gamma, gamma_pair
 from corrvae.training.batches import uniform_pairs
 from corrvae.training.data import TrainingData
@@ -31,13 +31,28 @@ class Evaluator:
         Seeds the noise, the pairs and the features that are drawn anew.
     device
         Where the model is.
+    trained_on
+        What the model is trained on, if that is something else. Fewer of a graph's edges lie within rows that are held
+        out, so the terms keep the proportions that they have in training: the edge term is the weighted mean of T over
+        the edges of `data`, times the sum of weights per vertex in training, and gamma counts if it does in training.
+        Without an edge in `data` the edge term is 0.
     """
 
     def __init__(
-        self, data: TrainingData, gamma: Gamma, seeds: np.random.SeedSequence, device: torch.device | None = None
+        self,
+        data: TrainingData,
+        gamma: Gamma,
+        seeds: np.random.SeedSequence,
+        device: torch.device | None = None,
+        trained_on: Population | None = None,
     ) -> None:
         self.data = data
         self.gamma = gamma
+        own = data.population
+        self._has_graph = data.edges is not None if trained_on is None else trained_on.n_edges > 0
+        whole = own if trained_on is None else trained_on
+        self._population = Population(whole.n_vertices, data.n_edges, whole.total_weight)
+        self._edge_factor = whole.total_weight / own.total_weight if own.total_weight else 0.0
         self.device = torch.device("cpu") if device is None else device
         self._index = VertexIndex(data.n_vertices)
         of_pieces, self._of_features, of_noise = seeds.spawn(3)
@@ -54,7 +69,6 @@ class Evaluator:
         """Give the terms and the total by name, in evaluation mode; the model is left in the mode it was in."""
         generator = torch.Generator(self.device).manual_seed(self._noise_seed)
         of_features = np.random.default_rng(self._of_features)
-        population = self.data.population
         sums: dict[str, float] = dict.fromkeys(TERMS, 0.0)
         training = model.training
         model.eval()
@@ -62,7 +76,7 @@ class Evaluator:
             with torch.inference_mode():
                 for piece in range(len(self._vertices)):
                     batch = self._batch(piece, of_features)
-                    values = model.terms(batch, population, gamma=self.gamma, generator=generator).numbers()
+                    values = model.terms(batch, self._population, gamma=self.gamma, generator=generator).numbers()
                     for name, share in self._shares(piece).items():
                         if share and name in values:
                             sums[name] += share * values[name]
@@ -72,10 +86,6 @@ class Evaluator:
         of_singletons, of_pairs = gamma_pair(self.gamma) if correlated else (0.0, 0.0)
         penalty = (1.0 + of_singletons) * sums["singleton"] + sums["edge"] + of_pairs * sums["non_edge"]
         return {**sums, "total": sums["reconstruction"] - penalty}
-
-    @property
-    def _has_graph(self) -> bool:
-        return self.data.edges is not None and self.data.n_vertices > 1
 
     def _shares(self, piece: int) -> dict[str, float]:
         """Give the part that a piece's mean has in the mean over everything, for each term."""
@@ -87,12 +97,14 @@ class Evaluator:
     def _batch(self, piece: int, of_features: np.random.Generator) -> Batch:
         drawn, picked, weights = self._vertices[piece], self._edges[piece], self.data.sample_weights
         vertices, edges, edge_weights = drawn, None, None
-        if self.data.edges is not None and self._has_graph:
-            ends, of_edges = self.data.edges[picked], np.ones(len(picked))
-            if len(picked) == 0:  # a piece with few edges still has pairs: an edge without weight stands in
+        if self._has_graph and self.data.n_vertices > 1:
+            if self.data.edges is None or len(picked) == 0:
+                # A piece without edges still has pairs: an edge without weight stands in.
                 ends, of_edges = drawn[None, :2], np.zeros(1)
-            elif self.data.weights is not None:
-                of_edges = self.data.weights[picked]
+            else:
+                ends, of_edges = self.data.edges[picked], np.full(len(picked), self._edge_factor)
+                if self.data.weights is not None:
+                    of_edges = of_edges * self.data.weights[picked]
             found = self._index.distinct(drawn, ends)
             vertices, edges, edge_weights = found.vertices, self._tensor(found.positions), self._tensor(of_edges)
         return Batch(

@@ -16,7 +16,7 @@ class History(Mapping[str, np.ndarray]):
 
     ``step``, ``epoch`` and ``seconds`` say when. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
     ``total`` are means over the steps since the evaluation before, per vertex; the same names after ``validation_`` are
-    those of the validation data. ``tau`` is there if it is learned.
+    those of the validation data, in the proportions that they have in training. ``tau`` is there if it is learned.
 
     Examples
     --------

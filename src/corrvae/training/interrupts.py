@@ -25,7 +25,8 @@ class Interrupt:
 def listen_for_interrupt() -> Iterator[Interrupt]:
     """Turn the first Ctrl-C into a flag; a second one interrupts as it always does.
 
-    Signals reach a program's main thread only: in any other, the flag stays down.
+    Signals reach a program's main thread only: in any other, the flag stays down. So it does where Ctrl-C is ignored,
+    as in a job that a shell runs in the background.
 
     Examples
     --------
@@ -36,7 +37,7 @@ def listen_for_interrupt() -> Iterator[Interrupt]:
     """
     interrupt = Interrupt()
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
         yield interrupt
         return
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from corrvae.model import CorrelatedModel
-from corrvae.training.callbacks import Callback
+from corrvae.training.callbacks import Callback, check_callbacks
 from corrvae.training.data import TrainingData
 from corrvae.training.history import History
 from corrvae.training.interrupts import listen_for_interrupt
@@ -76,6 +76,7 @@ def train(
     array([10, 20])
     """
     _check(model, data, settings, validation)
+    callbacks = check_callbacks(callbacks)
     run = Run(model, data, settings, validation)
     mode = model.training
     model.train()
@@ -94,7 +95,7 @@ def train(
                     run.save_if_due()
     finally:
         model.train(mode)
-    run.restore_best()
+    run.finish()
     return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
 
 

@@ -59,7 +59,7 @@ class Run:
         self.generator = torch.Generator(self.device).manual_seed(int(of_noise.generate_state(1, np.uint64)[0]))
         self.evaluator: Evaluator | None = None
         if validation is not None:
-            self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device)
+            self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device, data.population)
         self.adam = Adam(list(model.parameters()), settings.learning_rate)
         self.population = data.population
         self._vertices = np.empty(0, dtype=np.int64)  # of the step before
@@ -115,10 +115,11 @@ class Run:
         self.checkpoints.write(self.step, self._document(), self._tensors())
         self.timetable.written()
 
-    def restore_best(self) -> None:
-        """Give the model its best weights, if there was an evaluation on validation data."""
+    def finish(self) -> None:
+        """Give the model its best weights, if there was an evaluation on validation data, and check those it has."""
         if self.best.weights is not None:
             self.model.load_state_dict(self.best.weights)
+        self._check_weights()  # no term has seen yet what the last step made of them
 
     def _evaluate(self) -> dict[str, float]:
         row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": time.monotonic() - self._begun}

@@ -108,10 +108,22 @@ def choose_device(name: str) -> torch.device:
     device(type='cpu')
     """
     if name != "auto":
-        return torch.device(name)
+        return _usable_device(name)
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _usable_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError, AttributeError) as error:  # each kind of device has its own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f'device={name!r} cannot be used on this machine ({reason}); use "auto" to take the best that can, or "cpu"'
+        ) from error
+    return device
 
 
 def _check_at_least(name: str, value: Any, least: int) -> None:

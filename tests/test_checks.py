@@ -1,0 +1,121 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from corrvae import CorrelatedVAE
+from corrvae.checks import check_domain, check_first_batch, check_run, mention_empty_rows, mention_ids
+from corrvae.nn.likelihoods import Bernoulli, Gaussian, Poisson
+from support.pairs import QUICK, paired_rows
+from support.unchecked import unchecked
+
+SEEDED = CorrelatedVAE(device="cpu", random_state=0)
+
+
+def test_a_checkpoint_needs_a_seed():
+    with pytest.raises(ValueError, match="integer random_state"):
+        check_run(CorrelatedVAE(device="cpu"), "there", None, None)
+    check_run(SEEDED, "there", None, None)
+
+
+@pytest.mark.parametrize("when", [{"checkpoint_steps": 5}, {"checkpoint_minutes": 5.0}])
+def test_a_time_to_save_needs_a_folder(when):
+    name = next(iter(when))
+    options = {"checkpoint": None, "checkpoint_steps": None, "checkpoint_minutes": None, **when}
+    with pytest.raises(ValueError, match=rf"{name}=5.* needs a folder to save to"):
+        check_run(SEEDED, **options)
+    check_run(SEEDED, **{**options, "checkpoint": "there"})
+    for wrong in (0, -1.0, float("inf"), float("nan"), "often"):
+        with unchecked(), pytest.raises(ValueError, match=f"{name} must be a positive number"):
+            check_run(SEEDED, **{**options, "checkpoint": "there", name: wrong})
+
+
+def test_a_device_that_is_not_there_is_said_before_anything_is_read():
+    with pytest.raises(ValueError, match="device='foo' cannot be used"):
+        CorrelatedVAE(device="foo").fit(None)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02")], dtype=object),
+        pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]).to_numpy(),
+        np.array([1, "b"], dtype=object),
+    ],
+)
+def test_ids_that_cannot_be_saved_are_said_at_once(ids):
+    with pytest.warns(UserWarning, match="not saved: ids of the kind .* integers or strings"):
+        mention_ids(ids)
+
+
+@pytest.mark.parametrize("ids", [np.arange(3), np.array(["a", "b"], dtype=object), np.array([0.5, 1.5], dtype=object)])
+def test_ids_that_can_be_saved_are_not_spoken_of(ids):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mention_ids(ids)
+
+
+def test_fit_speaks_of_ids_that_cannot_be_saved(tmp_path):
+    X = paired_rows().X
+    frame = pd.DataFrame(X, index=pd.date_range("2020-01-01", periods=60), columns=list("abcde"))
+    with pytest.warns(UserWarning, match="not saved"):
+        model = CorrelatedVAE(**QUICK).fit(frame)
+    with pytest.raises(TypeError, match="integers or strings"):
+        model.save(tmp_path / "run")
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_entries_that_cannot_be_explained_are_named(make):
+    X = np.zeros((3, 3))
+    X[1, 2] = -2
+    with pytest.raises(ValueError, match="Negative values in data: row 1, column 2 holds -2"):
+        check_domain(Poisson(3), make(X))
+    with pytest.raises(ValueError, match=r"row 1, column 2 holds 2, but .* \[0, 1\]") as caught:
+        check_domain(Bernoulli(3), make(-X))
+    assert "Negative" not in str(caught.value)
+    check_domain(Gaussian(3), make(X))
+
+
+def test_empty_rows_are_counted():
+    with pytest.warns(UserWarning, match=r"2 rows of X hold zeros only \(the first is row 1\)"):
+        mention_empty_rows(np.array([[1.0], [0.0], [0.0]]))
+    with pytest.warns(UserWarning, match="1 row of X holds"):
+        mention_empty_rows(sparse.csr_array(np.array([[1.0], [0.0]])))
+
+
+def drawing(*batches):
+    """A function that gives one batch after the other, whatever it is asked for."""
+    left = iter(batches)
+    return lambda rows, generator: next(left)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_the_first_batch_drawn_anew_is_checked(make):
+    wrong = np.array([[1.0, 2.0], [3.0, -4.0]])
+    redraw = check_first_batch(drawing(make(wrong)), Poisson(2))
+    with pytest.raises(ValueError, match="redraw gave -4 in column 1 of row 9, but the Poisson likelihood needs"):
+        redraw(np.array([5, 9]), np.random.default_rng(0))
+    redraw = check_first_batch(drawing(make(-wrong.clip(None, 0)), make(wrong)), Poisson(2))
+    for _ in range(2):  # later batches cost nothing
+        redraw(np.array([5, 9]), np.random.default_rng(0))
+
+
+def test_what_training_names_itself_is_left_to_it():
+    holes = np.array([[np.inf, np.nan]])
+    assert check_first_batch(drawing(holes), Gaussian(2))(np.array([3]), np.random.default_rng(0)) is holes
+    assert check_first_batch(None, Gaussian(2)) is None
+
+
+def test_what_is_drawn_anew_must_be_a_matrix_and_drawn_by_a_function():
+    with unchecked(), pytest.raises(TypeError, match=r"redraw must return an array .* got list"):
+        check_first_batch(drawing([[1.0]]), Gaussian(1))(np.array([0]), np.random.default_rng(0))
+    with unchecked(), pytest.raises(TypeError, match=r"redraw must be a function .* got int"):
+        check_first_batch(3, Gaussian(1))
+
+
+def test_fit_checks_what_is_drawn_anew():
+    counts = paired_rows().counts + 1
+    with pytest.raises(ValueError, match=r"redraw gave -1 in column 0 of row \d+"):
+        CorrelatedVAE(likelihood="poisson", **QUICK).fit(counts, redraw=lambda rows, _: np.full((len(rows), 5), -1.0))
