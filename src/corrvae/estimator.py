@@ -271,7 +271,9 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         learner._past = start.past_after(unfinished=checkpoint is not None and result.stopped == "interrupted")
         learner._remember_run(start.model, result)
         learner._remember_rows(table, rows, plan.weights)
-        self.__dict__ = learner.__dict__
+        for name in vars(self).keys() - vars(learner).keys():
+            delattr(self, name)
+        vars(self).update(vars(learner))
         if result.stopped == "interrupted":
             warnings.warn(f"training was interrupted at step {result.n_steps}; the model can be used", stacklevel=2)
         return self
