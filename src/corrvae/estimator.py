@@ -154,7 +154,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         normalize: Literal["raw", "binary", "l2", "log1p"] = "raw",
         dropout: float = 0.0,
         missing: Literal["error", "mask"] = "error",
-        max_epochs: int = 50,
+        max_epochs: int = 40,
         max_steps: int | None = None,
         vertex_batch: int = 64,
         edge_batch: int = 256,

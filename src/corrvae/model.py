@@ -112,8 +112,9 @@ class VertexIndex:
 
     def distinct(self, drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]) -> DistinctVertices:
         """Put the drawn vertices (distinct ones) first, then the ends of edges that are not among them."""
-        vertices, positions = number_vertices(drawn, edges.reshape(-1), self._slot)
-        return DistinctVertices(vertices, positions.reshape(-1, 2))
+        vertices, positions = np.empty(len(drawn) + edges.size, np.int64), np.empty(edges.shape, np.int64)
+        count = number_vertices(drawn, edges.reshape(-1), self._slot, vertices, positions.reshape(-1))
+        return DistinctVertices(vertices[:count], positions)
 
 
 @final

@@ -105,21 +105,15 @@ def draw_and_compare(
 class _DrawAndCompare(torch.autograd.Function):
     @staticmethod
     def forward(ctx, joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
-        ctx.save_for_backward(joint, noise, pairs)
-        apart, together = ctx.factors = form.apart.numpy(), form.together.numpy()
+        ctx.save_for_backward(joint, noise, pairs, form.apart, form.together)
         z, kl, values = torch.empty_like(noise), joint.new_empty(len(noise)), joint.new_empty(len(pairs))
-        rows = joint.numpy()
-        sums.draw_with_kl(rows, noise.numpy(), z.numpy(), kl.numpy())
-        sums.quadratic(rows, pairs.numpy(), apart, together, form.constant.numpy(), values.numpy())
+        given = (joint, noise, pairs, form.apart, form.together, form.constant)
+        sums.draw_and_compare(*(part.numpy() for part in (*given, z, kl, values)))
         return z, kl, values
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        joint, noise, pairs = ctx.saved_tensors
-        apart, together = ctx.factors
-        of_z, of_kl, of_values = (gradient.contiguous().numpy() for gradient in gradients)
-        into = torch.empty_like(joint)
-        rows, found = joint.numpy(), into.numpy()
-        sums.draw_with_kl_gradient(rows, noise.numpy(), of_z, of_kl, found)
-        sums.quadratic_gradient(rows, pairs.numpy(), apart, together, of_values, found)
+        into = torch.empty_like(ctx.saved_tensors[0])
+        parts = (*ctx.saved_tensors, *(gradient.contiguous() for gradient in gradients), into)
+        sums.draw_and_compare_gradient(*(part.numpy() for part in parts))
         return into, None, None, None

@@ -36,6 +36,7 @@ def test_vertices_are_numbered_in_order_of_first_occurrence(n_vertices, n_ends, 
     ends = generator.integers(0, n_vertices, n_ends)
     # whatever an earlier step left in the scratch array must not matter
     slot = generator.integers(-3, n_vertices + 3, n_vertices)
-    vertices, numbers = number_vertices(drawn, ends, slot)
+    vertices, numbers = np.empty(len(drawn) + len(ends), np.int64), np.empty(len(ends), np.int64)
+    vertices = vertices[: number_vertices(drawn, ends, slot, vertices, numbers)]
     assert vertices.tolist() == list(dict.fromkeys([*drawn.tolist(), *ends.tolist()]))
     np.testing.assert_array_equal(vertices[numbers], ends)

@@ -24,29 +24,30 @@ def test_counts_gradient(matrix):
     np.testing.assert_allclose(probabilities, expected, atol=1e-12)
 
 
-def test_gradients_are_added_not_overwritten():
-    rows = np.array([[1.0], [3.0]])
-    into = np.full_like(rows, 10.0)
-    sums.quadratic_gradient(rows, np.array([[0, 1]]), np.array([1.0]), np.array([0.0]), np.array([1.0]), into)
-    assert into.tolist() == [[6.0], [14.0]]
+NOBODY, NOTHING = np.empty((0, 2), np.int64), np.empty(0)
 
 
-def test_kl_of_a_row():
-    joint, noise = np.array([[2.0, 0.5]]), np.zeros((1, 1))
-    z, kl, into = np.empty((1, 1)), np.empty(1), np.empty((1, 2))
-    sums.draw_with_kl(joint, noise, z, kl)
-    np.testing.assert_allclose(kl, 0.5 * (4 + 0.25 - 1) - np.log(0.5))
-    sums.draw_with_kl_gradient(joint, noise, np.zeros((1, 1)), np.array([3.0]), into)
-    np.testing.assert_allclose(into, [[6.0, 3 * (0.5 - 2)]])
+def test_the_form_of_a_pair_and_its_gradient():
+    joint, noise, pairs = np.array([[1.0, 2.0], [3.0, 5.0]]), np.empty((0, 1)), np.array([[0, 1], [0, 1]])
+    apart, together = np.array([1.0, 0.0]), np.array([0.0, 10.0])
+    values, into = np.empty(2), np.full((2, 2), 9.0)
+    empty = np.empty((0, 1)), np.empty(0)
+    sums.draw_and_compare(joint, noise, pairs, apart, together, np.array(0.5), *empty, values)
+    assert values.tolist() == [4 + 490 + 0.5] * 2
+    sums.draw_and_compare_gradient(joint, noise, pairs, apart, together, *empty, np.array([1.0, 2.0]), into)
+    assert into.tolist() == [[-12.0, 420.0], [12.0, 420.0]]
 
 
-def test_draws_leave_other_rows_without_gradient():
+def test_draws_their_divergences_and_gradients():
     joint, noise = np.array([[1.0, 2.0], [5.0, 6.0]]), np.array([[3.0]])
     z, kl, into = np.empty((1, 1)), np.empty(1), np.full((2, 2), 9.0)
-    sums.draw_with_kl(joint, noise, z, kl)
+    factors = np.ones(2), np.ones(2)
+    sums.draw_and_compare(joint, noise, NOBODY, *factors, np.array(0.0), z, kl, NOTHING)
     assert z.tolist() == [[7.0]]
-    sums.draw_with_kl_gradient(joint, noise, np.array([[10.0]]), np.array([1.0]), into)
-    np.testing.assert_allclose(into, [[10 + 1, 30 + 2 - 1 / 2], [0, 0]])
+    np.testing.assert_allclose(kl, 0.5 * (1 + 4 - 1) - np.log(2.0))
+    gradients = np.array([[10.0]]), np.array([3.0]), NOTHING
+    sums.draw_and_compare_gradient(joint, noise, NOBODY, *factors, *gradients, into)
+    np.testing.assert_allclose(into, [[10 + 3, 30 + 3 * (2 - 1 / 2)], [0, 0]])
 
 
 def test_symmetric_hidden():

@@ -47,18 +47,17 @@ def sort_by_column(columns, row_of, n_columns):
 
 
 @njit(cache=True, nogil=True)
-def number_vertices(drawn, ends, slot):
-    """Give the distinct vertices in the order of their first occurrence, and where the ends are among them.
+def number_vertices(drawn, ends, slot, vertices, numbers):
+    """Write the distinct vertices in the order of their first occurrence, and where the ends are among them.
 
-    The drawn vertices, which are distinct, come first. `slot` is a scratch array with a place for each vertex of the
-    graph. Its contents do not matter: a vertex counts as seen only if its slot points to a number that points back.
+    Gives the number of distinct vertices. The drawn ones, which differ from each other, come first. `slot` is a scratch
+    array with a place for each vertex of the graph. Its contents do not matter: a vertex counts as seen only if its
+    slot points to a number that points back.
     """
-    vertices = np.empty(len(drawn) + len(ends), np.int64)
     count = len(drawn)
     for position in range(count):
         vertices[position] = drawn[position]
         slot[drawn[position]] = position
-    numbers = np.empty(len(ends), np.int64)
     for end in range(len(ends)):
         vertex = ends[end]
         number = slot[vertex]
@@ -68,4 +67,4 @@ def number_vertices(drawn, ends, slot):
             vertices[number] = vertex
             count += 1
         numbers[end] = number
-    return vertices[:count], numbers
+    return count

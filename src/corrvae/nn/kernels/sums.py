@@ -13,26 +13,48 @@ _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def quadratic(rows, pairs, apart, together, constant, values):
-    """Write sum_k of ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, for pairs of rows."""
+def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, values):
+    """For rows [mean, stddev]: draws, KL divergences from the standard normal, and a quadratic form of pairs of rows.
+
+    Writes mean + stddev noise to `z` and the divergence to `kl`, for as many rows as there is noise for, and sum_k of
+    ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, to `values`.
+    """
+    half = noise.shape[1]
+    for row in range(len(noise)):
+        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
+        for k in range(half):
+            mean, stddev = joint[row, k], joint[row, half + k]
+            z[row, k] = mean + stddev * noise[row, k]
+            squares += mean * mean + stddev * stddev
+            logs += np.log(stddev)
+        kl[row] = (squares - half) / 2 - logs
     for pair in range(len(pairs)):
-        x, y = rows[pairs[pair, 0]], rows[pairs[pair, 1]]
+        x, y = joint[pairs[pair, 0]], joint[pairs[pair, 1]]
         total = constant[()]
-        for k in range(rows.shape[1]):
+        for k in range(joint.shape[1]):
             difference, both = x[k] - y[k], x[k] + y[k]
             total += apart[k] * difference * difference + together[k] * both * both
         values[pair] = total
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def quadratic_gradient(rows, pairs, apart, together, gradient, into):
-    """Add the gradient of `quadratic` with respect to its rows to `into`."""
+def draw_and_compare_gradient(joint, noise, pairs, apart, together, of_z, of_kl, of_values, into):
+    """Write the gradient of `draw_and_compare` with respect to its rows to `into`."""
+    half, n_drawn = noise.shape[1], len(noise)
+    for row in range(n_drawn):
+        for k in range(half):
+            mean, stddev = joint[row, k], joint[row, half + k]
+            into[row, k] = of_z[row, k] + of_kl[row] * mean
+            into[row, half + k] = of_z[row, k] * noise[row, k] + of_kl[row] * (stddev - 1 / stddev)
+    for row in range(n_drawn, len(joint)):
+        for k in range(2 * half):
+            into[row, k] = 0
     for pair in range(len(pairs)):
         i, j = pairs[pair, 0], pairs[pair, 1]
-        scale = gradient[pair] + gradient[pair]
-        for k in range(rows.shape[1]):
-            across = scale * apart[k] * (rows[i, k] - rows[j, k])
-            along = scale * together[k] * (rows[i, k] + rows[j, k])
+        scale = of_values[pair] + of_values[pair]
+        for k in range(joint.shape[1]):
+            across = scale * apart[k] * (joint[i, k] - joint[j, k])
+            along = scale * together[k] * (joint[i, k] + joint[j, k])
             into[i, k] += along + across
             into[j, k] += along - across
 
@@ -46,37 +68,6 @@ def soften_gradient(gradient, exponential, into):
             into[row, k] = gradient[row, k]
         for k in range(half):
             into[row, half + k] = gradient[row, half + k] * (exponential[row, k] / (exponential[row, k] + 1))
-
-
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def draw_with_kl(joint, noise, z, kl):
-    """Write mean + stddev noise to `z` and the KL divergence from the standard normal to `kl`, for rows [mean, stddev].
-
-    There are as many rows of these as of noise.
-    """
-    half = noise.shape[1]
-    for row in range(len(noise)):
-        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
-        for k in range(half):
-            mean, stddev = joint[row, k], joint[row, half + k]
-            z[row, k] = mean + stddev * noise[row, k]
-            squares += mean * mean + stddev * stddev
-            logs += np.log(stddev)
-        kl[row] = (squares - half) / 2 - logs
-
-
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def draw_with_kl_gradient(joint, noise, of_z, of_kl, into):
-    """Write the gradient of `draw_with_kl` to `into`."""
-    half, n_drawn = noise.shape[1], len(noise)
-    for row in range(n_drawn):
-        for k in range(half):
-            mean, stddev = joint[row, k], joint[row, half + k]
-            into[row, k] = of_z[row, k] + of_kl[row] * mean
-            into[row, half + k] = of_z[row, k] * noise[row, k] + of_kl[row] * (stddev - 1 / stddev)
-    for row in range(n_drawn, len(joint)):
-        for k in range(2 * half):
-            into[row, k] = 0
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
