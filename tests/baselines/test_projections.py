@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import PCA
+
+from corrvae.baselines import principal_components
+
+
+def test_centred_projections_are_those_of_pca():
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    expected = PCA(2, svd_solver="full").fit_transform(X)
+    for form in (X, sparse.csr_array(X)):
+        np.testing.assert_allclose(np.abs(principal_components(form, 2)), np.abs(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_without_centring_it_is_the_singular_value_decomposition():
+    X = sparse.random_array((40, 12), density=0.3, rng=np.random.default_rng(0), format="csr")
+    u, s, _ = np.linalg.svd(X.toarray(), full_matrices=False)
+    found = principal_components(X, 3, center=False)
+    np.testing.assert_allclose(np.abs(found), np.abs(u[:, :3] * s[:3]), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighting", ["idf", "tfidf"])
+def test_rare_columns_count_more_when_weighted(weighting):
+    X = np.zeros((20, 2))
+    X[:, 0] = 1.0
+    X[0, 1] = 1.0
+    raw, weighted = (principal_components(X, 2, weighting=kind, center=False) for kind in ("raw", weighting))
+    assert np.abs(weighted[0]).max() / np.abs(weighted[1]).max() != pytest.approx(
+        np.abs(raw[0]).max() / np.abs(raw[1]).max()
+    )
+    assert weighting == "idf" or np.linalg.norm(weighted, axis=1).max() <= 1.0 + 1e-6
