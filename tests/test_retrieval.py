@@ -155,6 +155,10 @@ def test_what_cannot_be_asked(independent):
             independent.kneighbors(candidates=[])
         with pytest.raises(ValueError, match="5 features"):
             independent.kneighbors(X[:, :2])
+        with pytest.raises(ValueError, match="which are no ids"):
+            independent.kneighbors(X[0].astype(float))
+        with pytest.raises(TypeError, match="probability must be a LinkCalibration"):
+            independent.score_pairs([("v0", "v1")], probability=True)
     with pytest.raises(NotFittedError):
         CorrelatedVAE().kneighbors()
 
@@ -170,6 +174,23 @@ def test_a_model_without_its_features_asks_for_them(pairwise, tmp_path):
     assert again.kneighbors(n_neighbors=3, candidates=X).ids.tolist() == everyone.ids.tolist()
     assert again.kneighbors("v4", n_neighbors=3, candidates=X, exclude="self").ids.tolist() == everyone.ids[4].tolist()
     assert again.kneighbors(n_neighbors=3, metric="log_odds").ids.shape == (60, 3)
+    for metric in ("expected_distance", "log_odds"):
+        near = [part.kneighbors(n_neighbors=3, candidates=X, metric=metric).ids.tolist() for part in (pairwise, again)]
+        assert near[0] == near[1] == pairwise.kneighbors(n_neighbors=3, metric=metric).ids.tolist()
+    frame = pd.DataFrame(X, index=GRAPH.ids)
+    some = [part.kneighbors(["v1", "v2"], candidates=frame[:20], n_neighbors=2) for part in (pairwise, again)]
+    assert some[0].ids.tolist() == some[1].ids.tolist()
+    with pytest.raises(ValueError, match="to match as left and right"):
+        again.match(["v0"], ["v1"])
+    assert len(again.match(frame[:5], frame[5:15])) == 5
+    held_out, settings = [("v0", "v9"), ("v2", "v8")], {"metric": "expected_distance", "random_state": 0}
+    expected = pairwise.calibrate_links(held_out, **settings)
+    found = again.calibrate_links(held_out, X, **settings)
+    assert found.prior == expected.prior
+    np.testing.assert_allclose(found.log_ratios, expected.log_ratios, rtol=1e-4)
+    for given in (X, frame[:10]):
+        with pytest.raises(ValueError, match="training has seen"):
+            again.calibrate_links([("v0", "v9"), ("v2", "v3")], given, prior=0.1, metric="expected_distance")
     pairs = [("v0", "v1"), ("v3", "v9")]
     np.testing.assert_allclose(again.score_pairs(pairs, X).scores, pairwise.score_pairs(pairs).scores, rtol=1e-5)
     assert again.rank_pairs(pairs, X=X).ranks.tolist() == pairwise.rank_pairs(pairs).ranks.tolist()
@@ -208,6 +229,16 @@ def test_ranks(model, name, exclude, left_out):
     else:
         np.testing.assert_array_equal(result.ranks, literal_ranks(scores, pairs, left_out, LARGER[name], 1e-12))
     np.testing.assert_allclose(result.scores, scores[pairs[:, 0], pairs[:, 1]], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(result.parts.score, result.scores)
+    np.testing.assert_array_equal(result.parts.mean, model.score_pairs(GRAPH.ids[pairs], metric=name).parts.mean)
+
+
+def test_new_rows_are_ranked_with_a_graph_of_their_own(independent):
+    own = CorrelationGraph.from_edges([(0, 1), (0, 2), (0, 3)], n_vertices=20)
+    whole = all_scores(independent, "expected_distance", NEW, NEW)
+    for given in (NEW, pd.DataFrame(NEW)):
+        found = independent.rank_pairs([(0, 1)], own, X=given)
+        assert found.ranks[0] == 1 + (np.delete(whole[0], range(4)) <= whole[0, 1]).sum()
 
 
 def test_nobody_is_ranked_among_its_own_candidates(independent):
@@ -228,7 +259,9 @@ def test_matching_finds_the_other_half(model):
     where = GRAPH.index_of(result.id_pairs.ravel()).reshape(-1, 2)
     np.testing.assert_allclose(result.scores, whole[where[:, 0], where[:, 1]], rtol=1e-4, atol=1e-4)
     assert result.scores.sum() <= whole[GRAPH.edges[:, 0], GRAPH.edges[:, 1]].sum() + 1e-4
+    np.testing.assert_allclose(result.parts.score, result.scores)
     nearest = model.match(left, shuffled, one_to_one=False)
+    np.testing.assert_allclose(nearest.parts.score, nearest.scores)
     assert (
         nearest.id_pairs[:, 1].tolist() == model.kneighbors(left, n_neighbors=1, candidates=shuffled).ids[:, 0].tolist()
     )
@@ -245,6 +278,10 @@ def test_sides_must_differ_and_have_points(independent):
         independent.match(["v0", "v1"], ["v1", "v2"])
     with pytest.raises(ValueError, match="without points"):
         independent.match([], ["v1"])
+    with pytest.raises(ValueError, match="left holds id 'v1' twice, at positions 0 and 1"):
+        independent.match(["v1", "v1"], ["v2", "v3"])
+    with pytest.raises(ValueError, match="candidates holds id 'v2' twice"):
+        independent.kneighbors("v0", candidates=["v2", "v2"])
 
 
 # Probabilities
@@ -275,6 +312,10 @@ def test_calibrations_that_would_mislead_are_refused(independent):
     calibration = independent.calibrate_links([("v0", "v9"), ("v2", "v8")], random_state=0)
     with pytest.raises(ValueError, match="calibration is of log_odds"):
         independent.score_pairs([("v0", "v1")], metric="cosine", probability=calibration)
-    with pytest.raises(ValueError, match="give prior"):
+    with pytest.raises(ValueError, match=r"give prior.*X is not the training data"):
         independent.calibrate_links([(0, 1), (2, 3)], NEW)
+    with pytest.raises(ValueError, match="joins a point with itself"):
+        independent.calibrate_links([("v0", "v9"), ("v2", "v2")])
+    repeated = independent.calibrate_links([("v0", "v9"), ("v2", "v8"), ("v9", "v0"), ("v0", "v9")], random_state=0)
+    assert repeated.prior == calibration.prior
     assert independent.calibrate_links([(0, 1), (2, 3)], NEW, prior=0.1, n_unlinked=50).n_unlinked == 50

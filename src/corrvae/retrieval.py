@@ -7,14 +7,14 @@ from typing import Any, Literal
 import numpy as np
 
 from corrvae.graphs import CorrelationGraph
-from corrvae.graphs.selection import edge_positions
+from corrvae.graphs.ids import VertexIds
 from corrvae.model import CorrelatedModel
 from corrvae.scoring.approximate import nearest_approximately
 from corrvae.scoring.assignment import assign
-from corrvae.scoring.calibration import LinkCalibration, calibrate, random_unlinked
-from corrvae.scoring.evaluation import evaluate_pairs
+from corrvae.scoring.calibration import LinkCalibration, calibrate, random_unlinked, refuse_links
+from corrvae.scoring.evaluation import complete_parts, evaluate_pairs
 from corrvae.scoring.metrics import Metric, Parts, make_metric
-from corrvae.scoring.named import NamedPoints, exclude_same
+from corrvae.scoring.named import NamedPoints, exclude_same, refuse_repeats
 from corrvae.scoring.neighbors import nearest
 from corrvae.scoring.points import Exclusions
 from corrvae.scoring.ranks import rank
@@ -41,6 +41,7 @@ class Retrieval(ABC):
     graph_: CorrelationGraph | None
     features_: Matrix | None
     fingerprint_: str
+    n_features_in_: int
 
     @abstractmethod
     def _read(self, X: Any) -> Table:
@@ -69,10 +70,10 @@ class Retrieval(ABC):
             The score. In a pairwise model the expected distance takes in the correlation of each pair.
         candidates : array of ids, matrix of features, or None
             Among whom to search; ``None``: the training rows. A pairwise model that was saved without its features
-            needs them here.
+            needs them here. The training features, wherever they are given, are recognised and go by their ids.
         exclude : "self", CorrelationGraph or None
             What queries leave out: themselves, or themselves and their neighbours in a graph, such as `graph_`. Points
-            are recognised by id; a matrix with as many rows as there were in training is taken for those rows.
+            are recognised by id: that of the training row, or that in the index of a data frame.
         approximate : bool
             Let an index propose candidates instead of looking at all (needs ``corrvae[index]``); the share of true
             neighbours found is in `recall`.
@@ -100,9 +101,10 @@ class Retrieval(ABC):
             raise ValueError(f"n_neighbors must be positive, got {n_neighbors}")
         score, reader = make_metric(metric, self.tau_), self._reader()
         among = reader.points(candidates, score)
-        asked = reader.points(X, score, training=among)
+        asked = reader.points(X, score, among)
         if not len(among.points):
             raise ValueError("there are no candidates")
+        refuse_repeats(among, "candidates")
         if X is None and exclude is None:
             exclude = "self"
         left_out = reader.exclusions(asked, among, exclude)
@@ -130,7 +132,8 @@ class Retrieval(ABC):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2)
-            Pairs of training ids; with X, of its row numbers, or of the ids in its index.
+            Pairs of training ids; with X, of the ids in its index, or of its row numbers if it has none and is not the
+            training data.
         X : matrix of features or None
             Where the points are, if not among the training rows.
         metric : {"expected_distance", "log_odds", "mean_distance", "cosine"}
@@ -148,6 +151,8 @@ class Retrieval(ABC):
         """
         self._check_fitted()
         score = make_metric(metric, self.tau_)
+        if probability is not None and not isinstance(probability, LinkCalibration):
+            raise TypeError(f"probability must be a LinkCalibration, from calibrate_links, got {probability!r}")
         if probability is not None and probability.metric != score.name:
             raise ValueError(f"the calibration is of {probability.metric}, but the metric is {score.name}")
         named = self._reader().points(X, score)
@@ -172,7 +177,8 @@ class Retrieval(ABC):
         pairs : array of shape (n_pairs, 2)
             Queries and their targets, as in `score_pairs`.
         exclude : CorrelationGraph, "self" or None
-            A graph leaves a query's neighbours out too; the target itself always takes part.
+            A graph leaves a query's neighbours out too; the target itself always takes part. The vertices of a graph
+            without ids are the rows of X, if it has as many.
         X : matrix of features or None
             The points, if not the training rows.
         metric : {"expected_distance", "log_odds", "mean_distance", "cosine"}
@@ -199,7 +205,8 @@ class Retrieval(ABC):
         left_out = reader.exclusions(named, named, "self" if exclude is None else exclude)
         found = rank(named.points, named.points, score, placed, left_out, same=True, progress=progress)
         counts = found.n_evaluated, found.n_pairs
-        return PairRanks(found.ranks, found.scores, named.ids[placed], score.name, *counts)
+        parts = complete_parts(named.points, named.points, score, placed, found.scores)
+        return PairRanks(found.ranks, found.scores, parts, named.ids[placed], score.name, *counts)
 
     def match(
         self,
@@ -223,8 +230,8 @@ class Retrieval(ABC):
         metric : {"expected_distance", "log_odds", "mean_distance", "cosine"}
             The score.
         n_candidates : int or None
-            Admit only so many nearest candidates of each point of the smaller side; ``None``: everyone, up to four
-            million pairs, and else 50. `Matches.exact` says whether everyone was admitted.
+            Admit only so many nearest candidates of each point; ``None``: everyone, up to four million pairs, and else
+            50. `Matches.exact` says whether the matching is the best of all for sure.
         progress : bool or None
             Show a bar; ``None``: on a terminal, once it takes long.
 
@@ -239,6 +246,8 @@ class Retrieval(ABC):
         self._check_fitted()
         score, reader = make_metric(metric, self.tau_), self._reader()
         lefts, rights = reader.points(left, score), reader.points(right, score)
+        refuse_repeats(lefts, "left")
+        refuse_repeats(rights, "right")
         if lefts.known and rights.known:
             common = exclude_same(lefts.ids, rights.ids)
             if len(common.candidates):
@@ -250,12 +259,13 @@ class Retrieval(ABC):
             made = assign(*sides, score, n_candidates=n_candidates, progress=progress)
             pairs, scores, exact = made.pairs, made.scores, made.exact
         else:
-            everyone = Exclusions.of(len(lefts.points), np.empty(0, np.int64), np.empty(0, np.int64))
-            found = nearest(lefts.points, rights.points, score, 1, everyone, progress=progress)
+            nobody = Exclusions.none(len(lefts.points))
+            found = nearest(lefts.points, rights.points, score, 1, nobody, progress=progress)
             pairs = np.stack([np.arange(len(lefts.points)), found.positions[:, 0]], axis=1)
             scores, exact = found.scores[:, 0], True
         id_pairs = pair_ids(lefts.ids[pairs[:, 0]], rights.ids[pairs[:, 1]])
-        return Matches(id_pairs, scores, score.name, one_to_one, exact)
+        parts = complete_parts(lefts.points, rights.points, score, pairs, scores)
+        return Matches(id_pairs, scores, parts, score.name, one_to_one, exact)
 
     def calibrate_links(
         self,
@@ -301,20 +311,15 @@ class Retrieval(ABC):
         score = make_metric(metric, self.tau_)
         named = self._reader().points(X, score)
         placed = place_pairs(links, named)
-        linked = placed
-        if X is None and self.graph_ is not None:
-            seen = np.flatnonzero(edge_positions(self.graph_.edges, len(self.ids_), placed) >= 0)
-            if len(seen):
-                first, second = named.ids[placed[seen[0]]].tolist()
-                raise ValueError(
-                    f"link {seen[0]}, ({first!r}, {second!r}), is an edge that training has seen; a calibration needs "
-                    "links held out, such as those of corrvae.graphs.split_edges"
-                )
-            linked = np.concatenate([placed, self.graph_.edges])
+        edges = self._edges_among(named)
+        refuse_links(named.ids, placed, edges)
+        linked = np.unique(np.sort(np.concatenate([placed, edges]), axis=1), axis=0)
         n_points = len(named.points)
         if prior is None:
-            if X is not None or self.graph_ is None:
-                raise ValueError("give prior, the share of linked pairs: there is no training graph to take it from")
+            if self.graph_ is None or named.ids is not self.ids_:
+                missing = "there is no training graph" if self.graph_ is None else "X is not the training data, and"
+                rest = "to take it from" if self.graph_ is None else "the training graph does not tell it"
+                raise ValueError(f"give prior, the share of linked pairs: {missing} {rest}")
             prior = len(linked) / (0.5 * n_points * (n_points - 1))
         count = max(_UNLINKED * len(placed), _FEWEST_UNLINKED) if n_unlinked is None else n_unlinked
         unlinked = random_unlinked(n_points, linked, count, np.random.default_rng(random_state))
@@ -327,8 +332,16 @@ class Retrieval(ABC):
 
         check_is_fitted(self)
 
+    def _edges_among(self, named: NamedPoints) -> np.ndarray:
+        """Give the training edges that join points, by their ids, as positions."""
+        if self.graph_ is None or not named.known:
+            return np.empty((0, 2), np.int64)
+        where = VertexIds.from_vertices(named.ids).find(self.ids_)[self.graph_.edges]
+        return where[(where >= 0).all(axis=1)]
+
     def _reader(self) -> PointReader:
-        rows = TrainingRows(self.ids_, self.embedding_, self.stddev_, self.features_, self.fingerprint_)
+        learned = self.ids_, self.embedding_, self.stddev_, self.features_
+        rows = TrainingRows(*learned, self.fingerprint_, self.n_features_in_)
         return PointReader(self.model_, rows, self._read, missing=self.missing == "mask")
 
 

@@ -32,8 +32,7 @@ def test_costs_are_within_the_stated_error(name, seed, dim, spread, shrink):
     blocks = metric.blocks(queries, candidates)
     pairs = np.stack(np.divmod(np.arange(36), 9), axis=1)
     exact = metric.sign * metric.parts(queries, candidates, pairs).score.reshape(4, 9)
-    error = blocks.error(slice(0, 4))
-    assert (np.abs(whole(blocks, 4, 9) - exact) <= error[:, None]).all()
+    assert (np.abs(whole(blocks, 4, 9) - exact) <= blocks.error(slice(0, 4), slice(0, 9))).all()
     expected = metric.sign * literal_scores(name, queries, candidates, tau)
     np.testing.assert_allclose(exact, expected, rtol=1e-6, atol=1e-6 * spread**2)
 
@@ -44,7 +43,23 @@ def test_the_error_is_small_enough_to_be_of_use(name):
     metric = make_metric(name, np.full(100, 0.99))
     blocks = metric.blocks(points, points)
     costs = whole(blocks, 500, 500)
-    assert (blocks.error(slice(0, 500)) < 0.01 * costs.std(1)).all()
+    assert (blocks.error(slice(0, 500), slice(0, 500)) < 0.01 * costs.std(1, keepdims=True)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_outlier_widens_the_error_of_its_own_stretch_alone(name):
+    points = random_points(300, 20, 0)
+    far = points.take(np.arange(300))
+    far.mean[70] += 1e4
+    metric = make_metric(name, np.full(20, 0.9))
+    asked, rows = points.take(np.arange(5)), slice(0, 5)
+    plain, widened = (metric.blocks(asked, part).error(rows, slice(0, 300)) for part in (points, far))
+    assert plain.shape == (5, 5)
+    np.testing.assert_array_equal(np.delete(widened, 1, axis=1), np.delete(plain, 1, axis=1))
+    shifted = metric.blocks(asked, far).error(rows, slice(60, 300))
+    np.testing.assert_array_equal(np.argmax(shifted, axis=1), 0)
+    if name != "cosine":
+        assert (widened[:, 1] > 100 * plain[:, 1]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,7 +70,7 @@ def test_rectangles_are_parts_of_the_whole(name):
     with ThreadPoolExecutor(2) as pool:
         part = blocks.costs(slice(30, 70), slice(100, 650), pool)
     np.testing.assert_allclose(part, everything[30:70, 100:650], rtol=1e-4, atol=1e-4)
-    assert blocks.error(slice(30, 70)).shape == (40,)
+    assert blocks.error(slice(30, 70), slice(100, 650)).shape == (40, 9)
 
 
 def test_products_stay_in_float32_where_torch_may_round_more():

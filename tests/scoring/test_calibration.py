@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corrvae.scoring.calibration import calibrate, check_prior, random_unlinked
+from corrvae.scoring.calibration import calibrate, check_prior, random_unlinked, refuse_links
 from support.unchecked import unchecked
 
 
@@ -76,3 +76,25 @@ def test_what_cannot_be_calibrated_is_refused():
     for prior in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="strictly between"):
             check_prior(prior)
+
+
+@pytest.mark.parametrize("larger_is_better", [True, False])
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_worse_scores_never_make_a_link_likelier(method, larger_is_better):
+    # The links have the worse scores.
+    linked, unlinked = normal_scores(0, 300, 300, -1.0 if larger_is_better else 1.0)
+    found = calibrate(linked, unlinked, metric="m", larger_is_better=larger_is_better, prior=0.2, method=method)
+    slope = np.diff(found(np.linspace(-2, 2, 9)))
+    assert (slope >= 0).all() if larger_is_better else (slope <= 0).all()
+    if method == "logistic":
+        np.testing.assert_allclose(found(linked), 0.2)
+
+
+def test_links_that_say_nothing_are_refused():
+    ids = np.array(["a", "b", "c", "d"], dtype=object)
+    seen = np.array([[1, 2]])
+    refuse_links(ids, np.array([[0, 1], [3, 2]]), seen)
+    with pytest.raises(ValueError, match=r"link 1, \('c', 'b'\), is an edge that training has seen"):
+        refuse_links(ids, np.array([[0, 1], [2, 1]]), seen)
+    with pytest.raises(ValueError, match=r"link 1, \('d', 'd'\), joins a point with itself"):
+        refuse_links(ids, np.array([[0, 1], [3, 3]]), seen)

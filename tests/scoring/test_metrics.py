@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal, norm
 from corrvae.scoring.metrics import Cosine, ExpectedDistance, LogOdds, MeanDistance, Parts, make_metric, side
 from corrvae.scoring.points import Points
 from support.literal_scores import NAMES, literal_scores, random_points
+from support.unchecked import unchecked
 
 
 def all_pairs(n_left, n_right):
@@ -117,3 +118,17 @@ def test_parts_sum_and_sides_hold_variances():
     assert Parts(np.ones(2), np.full(2, 2.0), np.full(2, -0.5)).score.tolist() == [2.5, 2.5]
     points = random_points(3, 4, 0)
     np.testing.assert_allclose(side(points).variance, (points.stddev.astype(float) ** 2).sum(1), rtol=1e-15)
+
+
+def test_points_and_tau_must_have_the_same_dimensions():
+    points, narrow, pair = random_points(3, 4, 0), random_points(3, 2, 0), np.array([[0, 1]])
+    for tau in (np.full(1, 0.9), np.full(6, 0.9)):
+        metric = LogOdds(tau)
+        for ask in (metric.blocks, metric.proxies, lambda *sides, metric=metric: metric.parts(*sides, pair)):
+            with pytest.raises(ValueError, match=f"tau has {len(tau)} entries, but the points have 4 dimensions"):
+                ask(points, points)
+    for name in NAMES:
+        with pytest.raises(ValueError, match="queries have 4 dimensions, but candidates have 2"):
+            make_metric(name, np.full(4, 0.9)).parts(points, narrow, pair)
+    with unchecked(), pytest.raises(ValueError, match="one entry for each latent dimension"):
+        LogOdds(np.array(0.9))

@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.scoring.points import Exclusions, Points
+from support.unchecked import unchecked
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)))
 
@@ -38,3 +40,20 @@ def test_points_are_float32_and_can_be_taken():
     some = points.take(np.array([2, 0]))
     assert some.mean.tolist() == [[5.0, 4.0], [1.0, 0.0]]
     assert (len(some), some.n_components, some.vectors) == (2, 2, None)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e39])
+def test_what_is_not_finite_is_refused(wrong):
+    values = np.ones((4, 3))
+    values[2, 1] = wrong
+    with pytest.raises(ValueError, match=r"mean of point 2 is -?(nan|inf) in dimension 1"):
+        Points.of(values, np.ones((4, 3)))
+    with pytest.raises(ValueError, match=r"standard deviation of point 2 is -?(nan|inf) in dimension 1"):
+        Points.of(np.ones((4, 3)), values)
+    with unchecked(), pytest.raises(ValueError, match=r"mean has shape \(4, 3\), but stddev has shape \(3, 3\)"):
+        Points.of(np.ones((4, 3)), np.ones((3, 3)))
+
+
+def test_nothing_can_be_excluded():
+    nothing = Exclusions.none(3)
+    assert (nothing.offsets.tolist(), nothing.candidates.tolist()) == ([0, 0, 0, 0], [])

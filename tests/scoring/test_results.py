@@ -35,12 +35,12 @@ def test_the_first_query_alone():
 def test_scores_and_ranks_are_arrays_too():
     pairs, parts = np.array([[0, 1], [2, 0]]), Parts(np.ones(2), np.zeros(2), np.zeros(2))
     scores = PairScores(np.array([0.5, 2.0]), parts, None, pairs, "cosine")
-    ranks = PairRanks(np.array([3, 1]), np.ones(2), pairs, "cosine", 0, 4)
+    ranks = PairRanks(np.array([3, 1]), np.ones(2), parts, pairs, "cosine", 0, 4)
     assert np.asarray(scores).tolist() == [0.5, 2.0]
     assert np.asarray(ranks, dtype=float).tolist() == [3.0, 1.0]
     assert (len(scores), len(ranks)) == (2, 2)
     assert (repr(scores), repr(ranks)) == ("PairScores(2 pairs, cosine)", "PairRanks(2 pairs, cosine)")
-    assert repr(Matches(pairs[:1], np.ones(1), "cosine", True, True)) == "Matches(1 pair, cosine, one to one)"
+    assert repr(Matches(pairs[:1], np.ones(1), parts, "cosine", True, True)) == "Matches(1 pair, cosine, one to one)"
 
 
 def test_ids_keep_their_kind():

@@ -30,6 +30,7 @@ class OwnNetwork(PairNetwork):
 
 NETWORKS = {
     "perceptron": lambda: PairPerceptron(N_FEATURES, DIM, hidden=(11,)),
+    "wide": lambda: PairPerceptron(N_FEATURES, DIM, hidden=(500,)),
     "two layers": lambda: PairPerceptron(N_FEATURES, DIM, hidden=(7, 5)),
     "bilinear": lambda: PairBilinear(N_FEATURES, DIM, rank=2, hidden=(9,)),
     "bilinear, odd rank": lambda: PairBilinear(N_FEATURES, DIM, rank=3, hidden=()),
@@ -96,3 +97,18 @@ def left_out(exclusions: Exclusions, n_candidates: int) -> np.ndarray:
     dense = np.zeros((len(exclusions.offsets) - 1, n_candidates), bool)
     dense[exclusions.queries, exclusions.candidates] = True
     return dense
+
+
+def large_activations(n_points: int, offset: float, seed: int = 0) -> Points:
+    """Points whose hidden activations are of the size of `offset` and cancel, with correlations spread over (-1, 1)."""
+    generator = np.random.default_rng(seed)
+    model = make_model("wide", seed)
+    X = generator.normal(size=(n_points, N_FEATURES)).astype(np.float32)
+    X[:, 0] += offset
+    vectors = PairVectors(model, FeatureTable(X))
+    prepared, everyone = vectors.at(np.arange(n_points)), torch.arange(n_points)
+    with torch.no_grad():
+        a = model.pair_network.pre_activation(prepared, everyone, everyone.roll(1))
+        model.pair_network.last.bias -= a.mean(0)
+    shape = n_points, DIM
+    return Points.of(0.3 * generator.normal(size=shape), np.exp(0.05 * generator.normal(size=shape)), vectors)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from corrvae.scoring.metrics import ExpectedDistance as ExpectedDistance
     from corrvae.scoring.metrics import LogOdds as LogOdds
     from corrvae.scoring.metrics import MeanDistance as MeanDistance
-    from corrvae.scoring.metrics import Metric as Metric
     from corrvae.scoring.metrics import Parts as Parts
     from corrvae.scoring.neighbors import nearest as nearest
     from corrvae.scoring.points import Exclusions as Exclusions
@@ -34,7 +33,6 @@ _HOMES = {
     "LogOdds": ".metrics",
     "Matches": ".results",
     "MeanDistance": ".metrics",
-    "Metric": ".metrics",
     "Neighbors": ".results",
     "PairRanks": ".results",
     "PairScores": ".results",
@@ -53,7 +51,6 @@ __all__ = [
     "LogOdds",
     "Matches",
     "MeanDistance",
-    "Metric",
     "Neighbors",
     "PairRanks",
     "PairScores",

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 
 from corrvae.scoring.kernels import log_odds
+from corrvae.scoring.kernels.selection import STRETCH
 from corrvae.scoring.points import Points
 
 # Twice the relative error of one rounding in float32; errors that are far below the smallest numbers squared.
@@ -25,8 +26,8 @@ class Blocks(ABC):
         """Give the costs of a rectangle of pairs; it may be overwritten by the next call."""
 
     @abstractmethod
-    def error(self, rows: slice) -> Float[np.ndarray, " rows"]:
-        """Give how far the costs of each query can be from those in float64."""
+    def error(self, rows: slice, columns: slice) -> Float[np.ndarray, "rows stretches"]:
+        """Give how far the costs of each query with a stretch of candidates can be from those in float64."""
 
 
 @final
@@ -37,13 +38,13 @@ class ProductBlocks(Blocks):
     ----------
     left, right
         The rows of queries and of candidates.
-    magnitude
-        For each query, a bound of the sum of the products' absolute values.
+    left_magnitude, right_magnitude
+        Their sum for a query and a candidate bounds the sum of the products' absolute values.
 
     Examples
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
-    >>> blocks = ProductBlocks(np.eye(2, dtype=np.float32), np.ones((3, 2), np.float32), np.ones(2))
+    >>> blocks = ProductBlocks(np.eye(2, dtype=np.float32), np.ones((3, 2), np.float32), np.ones(2), np.zeros(3))
     >>> with ThreadPoolExecutor(1) as pool:
     ...     blocks.costs(slice(0, 1), slice(0, 3), pool)
     array([[1., 1., 1.]], dtype=float32)
@@ -53,10 +54,11 @@ class ProductBlocks(Blocks):
         self,
         left: Float[np.ndarray, "queries width"],
         right: Float[np.ndarray, "candidates width"],
-        magnitude: Float[np.ndarray, " queries"],
+        left_magnitude: Float[np.ndarray, " queries"],
+        right_magnitude: Float[np.ndarray, " candidates"],
     ) -> None:
         self._left, self._right = torch.from_numpy(left), torch.from_numpy(right)
-        self._error = (left.shape[1] + _ROUNDINGS) * _EPSILON * magnitude + _TINY
+        self._magnitudes, self._rounding = (left_magnitude, right_magnitude), (left.shape[1] + _ROUNDINGS) * _EPSILON
         self._space = torch.empty(0)
 
     def costs(self, rows: slice, columns: slice, pool: Executor) -> Float[np.ndarray, "rows columns"]:
@@ -70,9 +72,10 @@ class ProductBlocks(Blocks):
         out = self._space[:size].view(len(left), len(right))
         return torch.mm(left, right.T, out=out).numpy()
 
-    def error(self, rows: slice) -> Float[np.ndarray, " rows"]:
-        """Give how far the costs of each query can be from those in float64."""
-        return self._error[rows]
+    def error(self, rows: slice, columns: slice) -> Float[np.ndarray, "rows stretches"]:
+        """Give how far the costs of each query with a stretch of candidates can be from those in float64."""
+        left, right = self._magnitudes[0][rows], largest_in_stretches(self._magnitudes[1][columns])
+        return self._rounding * (left[:, None] + right) + _TINY
 
 
 @final
@@ -102,10 +105,9 @@ class LogOddsBlocks(Blocks):
         self._other_mean = np.ascontiguousarray((turned * candidates.mean).T)
         self._other_variance = np.ascontiguousarray(_bounded_variance(candidates).T)
         self._tau = size
-        floor = (1.0 - size) * (1.0 + size)
+        self._floor = (1.0 - size) * (1.0 + size)
         # Powers of two are split off before a product of factors can leave the normal numbers.
-        self._group = max(1, int(80.0 / max(1.0, -np.log(floor.min(initial=1.0)))))
-        self._error = _log_odds_error(queries, candidates, size, floor)
+        self._group = max(1, int(80.0 / max(1.0, -np.log(self._floor.min(initial=1.0)))))
         self._space = np.empty(0, np.float32)
 
     def costs(self, rows: slice, columns: slice, pool: Executor) -> Float[np.ndarray, "rows columns"]:
@@ -123,9 +125,14 @@ class LogOddsBlocks(Blocks):
         list(pool.map(fill, pieces(len(mean))))
         return block
 
-    def error(self, rows: slice) -> Float[np.ndarray, " rows"]:
-        """Give how far the costs of each query can be from those in float64."""
-        return self._error[rows]
+    def error(self, rows: slice, columns: slice) -> Float[np.ndarray, "rows stretches"]:
+        """Bound the rounding by the absolute values of all terms: those of means at the largest of a stretch."""
+        largest = largest_in_stretches(np.abs(self._other_mean[:, columns])).astype(np.float64)
+        weights = 2.0 / (self._floor + self._tau**2 * self._variance[rows])
+        squares = (np.square(self._mean[rows], dtype=np.float64) * weights).sum(axis=1, keepdims=True)
+        dim = len(self._tau)
+        rest = 1.0 - np.log(self._floor).sum() + dim
+        return (dim + _ROUNDINGS) * _EPSILON * (squares + weights @ largest**2 + rest) + _TINY
 
 
 def pieces(n_rows: int) -> list[slice]:
@@ -140,16 +147,16 @@ def pieces(n_rows: int) -> list[slice]:
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
 
+def largest_in_stretches(values: Float[np.ndarray, "*shape columns"]) -> Float[np.ndarray, "*shape stretches"]:
+    """Give the largest value in each stretch of columns that searches look at together.
+
+    Examples
+    --------
+    >>> largest_in_stretches(np.arange(100.0))
+    array([63., 99.])
+    """
+    return np.maximum.reduceat(values, np.arange(0, values.shape[-1], STRETCH), axis=-1)
+
+
 def _bounded_variance(points: Points) -> np.ndarray:
     return np.minimum(np.square(points.stddev), np.float32(1.0))
-
-
-def _log_odds_error(queries: Points, candidates: Points, tau: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    """Bound the rounding by the absolute values of all terms: those of means at the candidates' largest."""
-    largest = np.abs(candidates.mean).max(axis=0, initial=0.0).astype(np.float64)
-    smallest = floor + tau**2 * _bounded_variance(queries)
-    squares = np.square(queries.mean, dtype=np.float64) + largest**2
-    quadratic = (2.0 * squares / smallest).sum(axis=1)
-    logarithm = 1.0 - np.log(floor).sum()
-    dim = len(tau)
-    return (dim + _ROUNDINGS) * _EPSILON * (quadratic + logarithm + dim) + _TINY

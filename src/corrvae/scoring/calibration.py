@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 
 @final
@@ -78,8 +78,8 @@ def calibrate(
     prior
         The share of linked pairs among those whose probability will be asked for.
     method
-        "logistic": log-odds linear in the score. "isotonic": any function that is better for better scores, for which
-        there should be a thousand links or more.
+        "logistic": log-odds linear in the score, and flat if links do not have the better scores. "isotonic": any
+        function that is better for better scores, for which there should be a thousand links or more.
 
     Examples
     --------
@@ -142,6 +142,38 @@ def random_unlinked(
     return np.stack(np.divmod(found[:n_pairs], n_points), axis=1)
 
 
+def refuse_links(
+    ids: Shaped[np.ndarray, " points"], links: Int[np.ndarray, "links 2"], edges: Int[np.ndarray, "edges 2"]
+) -> None:
+    """Refuse links that join a point with itself, or that training has seen.
+
+    Parameters
+    ----------
+    ids
+        The points' ids.
+    links, edges
+        Positions of linked points: those to calibrate with, and those seen.
+
+    Examples
+    --------
+    >>> refuse_links(np.array(["a", "b", "c"]), np.array([[0, 1]]), np.array([[1, 2]]))
+    """
+    codes, seen = (part.min(axis=1) * len(ids) + part.max(axis=1) for part in (links, edges))
+    own = links[:, 0] == links[:, 1]
+    for wrong, sentence in (
+        (own, "joins a point with itself"),
+        (
+            np.isin(codes, seen),
+            "is an edge that training has seen; a calibration needs links held out, such as those of "
+            "corrvae.graphs.split_edges",
+        ),
+    ):
+        if wrong.any():
+            position = int(np.flatnonzero(wrong)[0])
+            first, second = ids[links[position]].tolist()
+            raise ValueError(f"link {position}, ({first!r}, {second!r}), {sentence}")
+
+
 def check_prior(prior: float) -> float:
     """Refuse a share that is not strictly between 0 and 1.
 
@@ -163,6 +195,9 @@ def _logistic(
     centre, scale = scores.mean(), scores.std() or 1.0
     fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
     slope, constant = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    if (slope > 0) != larger_is_better:
+        # The best that does not call worse scores likelier links says nothing, as both kinds weigh the same.
+        slope = constant = 0.0
     return np.array([centre, centre + scale]), np.array([constant, constant + slope])
 
 

@@ -143,7 +143,7 @@ def _sweep(
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for rows in _slices(n_rows, size):
             for columns in _slices(n_columns, _COLUMNS):
-                block, error = blocks.costs(rows, columns, pool), blocks.error(rows)
+                block, error = blocks.costs(rows, columns, pool), blocks.error(rows, columns)
                 parts = pieces(len(block))
                 calls = [(block[part], error[part], rows.start + part.start, columns) for part in parts]
                 for call in [pool.submit(work, *call) for call in calls]:

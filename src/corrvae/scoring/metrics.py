@@ -92,6 +92,7 @@ class Metric(ABC):
         correlation
             The correlation of each pair in each dimension, for a metric that uses it.
         """
+        self._check_dimensions(queries, candidates)
         of_means, of_variances = np.empty((2, len(pairs)))
         sides = side(queries), side(candidates)
         exact.fill_parts(self._kind, *sides, self._tau, pairs.astype(np.int64), of_means, of_variances)
@@ -100,6 +101,13 @@ class Metric(ABC):
             products = queries.stddev[pairs[:, 0]].astype(np.float64) * candidates.stddev[pairs[:, 1]]
             of_correlations = -2.0 * (correlation * products).sum(axis=1)
         return Parts(of_means, of_variances, of_correlations)
+
+    def _check_dimensions(self, queries: Points, candidates: Points) -> None:
+        """Refuse points that do not go together, which kernels would read past their ends."""
+        if queries.n_components != candidates.n_components:
+            raise ValueError(
+                f"queries have {queries.n_components} dimensions, but candidates have {candidates.n_components}"
+            )
 
 
 def side(points: Points) -> exact.Side:
@@ -181,7 +189,8 @@ class Cosine(Metric):
 
     def blocks(self, queries: Points, candidates: Points) -> Blocks:
         """Give minus the cosines of all pairs, as inner products of rows of length 1."""
-        return ProductBlocks(-_directions(queries), _directions(candidates), np.ones(len(queries)))
+        ones, zeros = np.ones(len(queries)), np.zeros(len(candidates))
+        return ProductBlocks(-_directions(queries), _directions(candidates), ones, zeros)
 
     def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
         """Give the means, scaled to length 1."""
@@ -212,20 +221,29 @@ class LogOdds(Metric):
     _kind = exact.LOG_ODDS
 
     def __init__(self, tau: Float[np.ndarray, " dim"]) -> None:
+        if np.ndim(tau) != 1:
+            raise ValueError(f"tau must have one entry for each latent dimension, got shape {np.shape(tau)}")
         if not (np.abs(tau) < 1).all():
             raise ValueError(f"tau must lie strictly between -1 and 1, got {tau}")
         self._tau = np.ascontiguousarray(tau, np.float64)
 
     def blocks(self, queries: Points, candidates: Points) -> Blocks:
         """Give minus the log-odds of all pairs."""
+        self._check_dimensions(queries, candidates)
         return LogOddsBlocks(queries, candidates, self._tau)
 
     def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
         """Give scaled means: with every u at its mean over candidates, the score is a distance from m_i / (tau u)."""
+        self._check_dimensions(queries, candidates)
         u = np.maximum(1.0 - np.minimum(np.square(candidates.stddev), 1.0).mean(axis=0), 1e-3)
         tau = np.where(np.abs(self._tau) < 1e-3, 1e-3, self._tau)
         scale = np.abs(tau) * np.sqrt(u / (1.0 - (tau * u) ** 2))
         return (scale / (tau * u) * queries.mean).astype(np.float32), (scale * candidates.mean).astype(np.float32)
+
+    def _check_dimensions(self, queries: Points, candidates: Points) -> None:
+        super()._check_dimensions(queries, candidates)
+        if len(self._tau) != queries.n_components:
+            raise ValueError(f"tau has {len(self._tau)} entries, but the points have {queries.n_components} dimensions")
 
 
 def make_metric(metric: str | Metric, tau: Float[np.ndarray, " dim"]) -> Metric:
@@ -260,11 +278,12 @@ def _distance_blocks(
     squares_i, squares_j = (np.square(part.mean, dtype=np.float64).sum(axis=1) for part in (queries, candidates))
     a_i, a_j = squares_i + spread_i, squares_j + spread_j
     left, right = (np.empty((len(part), part.n_components + 2), np.float32) for part in (queries, candidates))
-    np.multiply(queries.mean, -2.0, out=left[:, :-2])
-    left[:, -2], left[:, -1] = a_i, 1.0
-    right[:, :-2] = candidates.mean
-    right[:, -2], right[:, -1] = 1.0, a_j
-    return ProductBlocks(left, right, 2.0 * (a_i + a_j.max(initial=0.0)))
+    with np.errstate(over="ignore"):  # what is too large for float32 is left open, and decided in float64
+        np.multiply(queries.mean, -2.0, out=left[:, :-2])
+        left[:, -2], left[:, -1] = a_i, 1.0
+        right[:, :-2] = candidates.mean
+        right[:, -2], right[:, -1] = 1.0, a_j
+    return ProductBlocks(left, right, 2.0 * a_i, 2.0 * a_j)
 
 
 def _directions(points: Points) -> Float[np.ndarray, "points dim"]:

@@ -1,7 +1,7 @@
 """Points under their ids, and which candidates a query leaves out for what they are."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -33,6 +33,28 @@ class NamedPoints:
     def take(self, indices: Int[np.ndarray, " chosen"]) -> "NamedPoints":
         """Give some of the points, in this order."""
         return NamedPoints(self.points.take(indices), self.ids[indices], self.known)
+
+    def is_same(self, other: "NamedPoints") -> bool:
+        """Whether these are the same points under the same ids or numbers."""
+        if self is other:
+            return True
+        if self.known != other.known or self.ids.tolist() != other.ids.tolist():
+            return False
+        mine, theirs = self.points, other.points
+        return np.array_equal(mine.mean, theirs.mean) and np.array_equal(mine.stddev, theirs.stddev)
+
+
+def refuse_repeats(named: NamedPoints, what: str) -> None:
+    """Refuse points of which one is named twice.
+
+    Examples
+    --------
+    >>> refuse_repeats(NamedPoints(Points.of(np.zeros((2, 1)), np.ones((2, 1))), np.array([7, 8]), True), "candidates")
+    """
+    seen: dict[Any, int] = {}
+    for position, value in enumerate(named.ids.tolist() if named.known else ()):
+        if seen.setdefault(value, position) != position:
+            raise ValueError(f"{what} holds id {value!r} twice, at positions {seen[value]} and {position}")
 
 
 def exclude_same(queries: Shaped[np.ndarray, " queries"], candidates: Shaped[np.ndarray, " candidates"]) -> Exclusions:

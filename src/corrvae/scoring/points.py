@@ -40,8 +40,10 @@ class Points:
         stddev: Float[np.ndarray, "points dim"],
         vectors: PairVectors | None = None,
     ) -> "Points":
-        """Make points from any arrays of numbers."""
-        return cls(np.ascontiguousarray(mean, np.float32), np.ascontiguousarray(stddev, np.float32), vectors)
+        """Make points from any arrays of finite numbers."""
+        if np.shape(mean) != np.shape(stddev):
+            raise ValueError(f"mean has shape {np.shape(mean)}, but stddev has shape {np.shape(stddev)}")
+        return cls(_finite(mean, "mean"), _finite(stddev, "standard deviation"), vectors)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -90,6 +92,17 @@ class Exclusions:
         return cls(offsets, pairs[1])
 
     @classmethod
+    def none(cls, n_queries: int) -> "Exclusions":
+        """Exclude nothing.
+
+        Examples
+        --------
+        >>> Exclusions.none(2).counts
+        array([0, 0])
+        """
+        return cls(np.zeros(n_queries + 1, np.int64), np.empty(0, np.int64))
+
+    @classmethod
     def union(cls, n_queries: int, parts: "Iterable[Exclusions]") -> "Exclusions":
         """Exclude what any of the parts excludes."""
         parts = list(parts)
@@ -120,3 +133,17 @@ class Exclusions:
     def counts(self) -> Int[np.ndarray, " queries"]:
         """How many candidates each query leaves out."""
         return np.diff(self.offsets)
+
+
+def _finite(values: Float[np.ndarray, "points dim"], name: str) -> Float[np.ndarray, "points dim"]:
+    """Give numbers in float32; a search could not order what is not finite."""
+    with np.errstate(over="ignore"):
+        rounded = np.ascontiguousarray(values, np.float32)
+    # A sum shows in one pass, without a mask of all entries, whether there is anything to look for.
+    if not np.isfinite(rounded.sum(dtype=np.float64)):
+        point, dimension = np.argwhere(~np.isfinite(rounded))[0].tolist()
+        raise ValueError(
+            f"the {name} of point {point} is {rounded[point, dimension]} in dimension {dimension}: it must be finite; "
+            "features far outside the range of training can cause this"
+        )
+    return rounded

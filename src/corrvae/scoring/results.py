@@ -107,6 +107,8 @@ class PairRanks:
         1 plus the number of other candidates whose score is at least as good as the target's.
     scores
         The targets' scores.
+    parts
+        What makes them up.
     id_pairs
         The pairs.
     metric
@@ -117,6 +119,7 @@ class PairRanks:
 
     ranks: Int[np.ndarray, " pairs"]
     scores: Float[np.ndarray, " pairs"]
+    parts: Parts
     id_pairs: Shaped[np.ndarray, "pairs 2"]
     metric: str
     n_evaluated: int
@@ -143,6 +146,8 @@ class Matches:
         The left point's id and the right point's, in the order of the left points.
     scores
         Their scores.
+    parts
+        What makes them up.
     metric
         The score's name.
     one_to_one
@@ -153,6 +158,7 @@ class Matches:
 
     id_pairs: Shaped[np.ndarray, "pairs 2"]
     scores: Float[np.ndarray, " pairs"]
+    parts: Parts
     metric: str
     one_to_one: bool
     exact: bool

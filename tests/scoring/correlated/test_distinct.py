@@ -42,3 +42,9 @@ def test_different_points_of_one_hash_are_kept_apart(monkeypatch):
     monkeypatch.setattr(hashing, "mix_rows", lambda words, hashes: None)
     groups = distinct.Distinct.of(Points.of(np.arange(6.0).reshape(3, 2), np.ones((3, 2))))
     assert groups.members.tolist() == groups.representatives.tolist() == [0, 1, 2]
+
+
+def test_some_points_alone():
+    groups = Distinct.some(np.array([2, 5]))
+    assert groups.representatives.tolist() == groups.members.tolist() == [2, 5]
+    assert groups.offsets.tolist() == [0, 1, 2]

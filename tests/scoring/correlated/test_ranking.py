@@ -7,8 +7,10 @@ from corrvae.monitor import STOP, Cancelled, Monitor
 from corrvae.scoring.correlated import rank
 from corrvae.scoring.points import Exclusions, Points
 from support.correlated import (
+    DIM,
     NETWORKS,
     excluding,
+    large_activations,
     left_out,
     literal_distances,
     make_model,
@@ -18,6 +20,8 @@ from support.correlated import (
 )
 
 MEMORY = 2**26
+# What float64 leaves open, relative to the squares that make up a distance.
+FLOAT64 = 1e-13
 
 
 def search(queries, candidates, pairs, exclusions, *, same=False, memory=MEMORY):
@@ -25,14 +29,15 @@ def search(queries, candidates, pairs, exclusions, *, same=False, memory=MEMORY)
 
 
 def check(found, queries, candidates, pairs, exclusions):
-    """Ranks lie between those that count nothing, and everything, within the stated tolerance."""
+    """Ranks are those of the literal evaluation in float64, up to what float64 itself leaves open."""
     wanted = literal_distances(queries, candidates)
     targets = wanted[tuple(pairs.T)]
     sizes = (queries.stddev**2).sum(1)[pairs[:, 0]] + (candidates.stddev**2).sum(1)[pairs[:, 1]]
-    np.testing.assert_allclose(found.scores, targets, rtol=0, atol=2e-6 * (targets + sizes).max(initial=0))
+    room = FLOAT64 * (targets + sizes)
+    np.testing.assert_allclose(found.scores, targets, rtol=0, atol=room.max(initial=0))
     others = ~left_out(exclusions, len(candidates))[pairs[:, 0]]
     others[np.arange(len(pairs)), pairs[:, 1]] = False
-    distances, room = wanted[pairs[:, 0]], 4e-6 * (targets + sizes)
+    distances = wanted[pairs[:, 0]]
     least = 1 + (others & (distances < (targets - room)[:, None])).sum(1)
     most = 1 + (others & (distances < (targets + room)[:, None])).sum(1)
     assert (least <= found.ranks).all()
@@ -49,8 +54,47 @@ def test_ranks_as_the_literal_evaluation_does(network, spread, same):
     pairs = generator.integers(0, 70, (90, 2))
     exclusions = Exclusions.union(70, [oneself(70), Exclusions.of(70, *generator.integers(0, 70, (2, 200)))])
     found = search(points, points, pairs, exclusions, same=same)
-    assert check(found, points, points, pairs, exclusions) > 0.95
+    assert check(found, points, points, pairs, exclusions) == 1.0
     assert 0 < found.n_evaluated <= found.n_pairs
+
+
+@pytest.mark.parametrize("offset", [20.0, 2000.0, 2e5])
+@pytest.mark.parametrize("same", [True, False])
+def test_large_activations_that_cancel_do_not_disturb_ranks(offset, same):
+    points = large_activations(150, offset)
+    wanted = literal_distances(points, points)
+    np.fill_diagonal(wanted, np.inf)
+    order = np.argsort(wanted, axis=1)
+    pairs = np.concatenate([np.stack([np.arange(150), order[:, place]], axis=1) for place in (0, 1, 70)])
+    found = search(points, points, pairs, oneself(150), same=same)
+    np.testing.assert_array_equal(found.ranks, np.repeat([1, 2, 71], 150))
+
+
+def test_close_candidates_are_told_apart():
+    # distances of about 200, of which hundreds differ by less than a float32 can hold
+    generator = np.random.default_rng(0)
+    mean = generator.normal(size=(400, DIM))
+    mean /= np.linalg.norm(mean, axis=1, keepdims=True)
+    vectors = make_points(make_model("bilinear"), random_rows(1)[np.zeros(400, int)]).vectors
+    points = Points.of(14 * mean, np.full((400, DIM), 0.5), vectors)
+    points.mean[0] = 0
+    pairs = np.stack([np.zeros(399, int), np.arange(1, 400)], axis=1)
+    found = search(points, points, pairs, oneself(400), same=True)
+    wanted = literal_distances(points, points)[0, 1:]
+    assert np.diff(np.sort(wanted)).min() < 1e-7
+    np.testing.assert_array_equal(found.ranks, (wanted <= found.scores[:, None] + 1e-12).sum(1))
+
+
+def test_several_targets_of_a_query_some_twice_and_some_excluded():
+    points = make_points(make_model("perceptron"), random_rows(90, repeated=30))
+    targets = np.array([4, 70, 8, 8, 80, 4, 89, 12])
+    pairs = np.stack([np.array([3, 3, 3, 3, 3, 3, 3, 5]), targets], axis=1)
+    exclusions = excluding(90, (3, 70), (3, 3), (5, 5))
+    found = search(points, points, pairs, exclusions, same=False)
+    distances, allowed = literal_distances(points, points), ~left_out(exclusions, 90)
+    for (query, target), rank_of_pair in zip(pairs, found.ranks, strict=True):
+        others = allowed[query] & (np.arange(90) != target)
+        assert rank_of_pair == 1 + (others & (distances[query] <= distances[query, target] + 1e-12)).sum()
 
 
 @settings(max_examples=25)
@@ -141,5 +185,5 @@ def test_refuses_points_without_vectors_and_numbers_that_are_not():
         search(bare, bare, [[0, 1]], oneself(3), same=True)
     points = make_points(make_model("bilinear"), random_rows(5))
     points.mean[3, 0] = np.nan
-    with pytest.raises(ValueError, match="query 0 and candidate 3 is not a number"):
+    with pytest.raises(ValueError, match="query at position 0 and the candidate at position 3 is not"):
         search(points, points, [[0, 3]], oneself(5), same=True)

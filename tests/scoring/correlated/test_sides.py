@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from corrvae.inference import PairEvaluator
+from corrvae.monitor import Monitor
 from corrvae.nn import FeatureTable
 from corrvae.scoring.correlated import pre_activation
 from corrvae.scoring.correlated.distinct import Distinct
-from corrvae.scoring.correlated.sides import SideReader, vectors_of
+from corrvae.scoring.correlated.sides import SideReader, exact_distances, vectors_of
 from corrvae.scoring.points import Points
-from support.correlated import NETWORKS, make_model, make_points, random_rows
+from support.correlated import NETWORKS, literal_distances, make_model, make_points, random_rows
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -23,8 +24,11 @@ def test_pre_activations_go_by_pieces(monkeypatch):
     points = make_points(make_model("perceptron"), random_rows(9))
     pairs = np.random.default_rng(0).integers(0, 9, (25, 2))
     whole = pre_activation(points, points, pairs)
+    distances = exact_distances(points, points, pairs, Monitor())
+    np.testing.assert_allclose(distances, literal_distances(points, points)[tuple(pairs.T)], rtol=1e-13)
     monkeypatch.setattr("corrvae.scoring.correlated.sides._PAIRS", 4)
-    np.testing.assert_allclose(pre_activation(points, points, pairs), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(pre_activation(points, points, pairs), whole)
+    np.testing.assert_array_equal(exact_distances(points, points, pairs, Monitor()), distances)
     assert pre_activation(points, points, pairs[:0]).shape == (0, 3)
 
 

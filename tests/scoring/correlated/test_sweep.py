@@ -22,7 +22,11 @@ class Everything(Goal):
         rows, columns = np.nonzero(np.triu(kept) if block.diagonal else kept)
         return Chosen(rows.astype(np.int32), columns.astype(np.int32), np.zeros(kept.shape, np.float32))
 
-    def settle(self, block, chosen, costs):
+    def settle(self, block, chosen, estimates):
+        costs = np.full((len(block.left), len(block.right)), np.nan)
+        costs[chosen.rows, chosen.columns] = estimates.values
+        if block.diagonal:
+            costs[chosen.columns, chosen.rows] = estimates.values
         self._write(block.left, block.right, costs)
         if block.mirrored:
             self._write(block.right, block.left, costs.T)
@@ -93,3 +97,56 @@ def test_the_first_error_ends_all_and_state_is_restored():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_searches_at_the_same_time_leave_the_number_of_threads_alone():
+    points = make_points(make_model("own"), random_rows(70))
+    before, counts = torch.get_num_threads(), []
+    inside, go_on = threading.Event(), threading.Event()
+
+    def make():
+        return Sweep(points, points, same=True, memory=2**26, monitor=Monitor())
+
+    def first():
+        def wait(job):
+            inside.set()
+            go_on.wait()
+
+        make().each(range(1), wait)
+
+    def second():
+        sweep = make()
+        counts.append(sweep.n_threads)
+        sweep.each(range(3), lambda job: None)
+
+    def third():
+        counts.append(torch.get_num_threads())
+
+    torch.set_num_threads(3)
+    try:
+        threads = [threading.Thread(target=work) for work in (first, second)]
+        threads[0].start()
+        inside.wait()
+        threads[1].start()
+        threads[1].join(0.3)  # long enough to read the number of threads while the first search holds it at one
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        afterwards = threading.Thread(target=third)
+        afterwards.start()
+        afterwards.join()
+        assert counts == [3, 3]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_exact_distances_do_not_depend_on_their_surroundings():
+    points = make_points(make_model("perceptron"), random_rows(70))
+    sweep = Sweep(points, points, same=True, memory=2**26, monitor=Monitor())
+    whole = sweep.read_left(np.arange(70))
+    rows, columns = np.random.default_rng(0).integers(0, 70, (2, 50)).astype(np.int32)
+    together = sweep.exact(whole, whole, rows, columns)
+    for n in range(50):
+        one, other = sweep.read_left(rows[[n]]), sweep.read_right(columns[[n]])
+        zero = np.zeros(1, np.int32)
+        assert sweep.exact(one, other, zero, zero) == sweep.exact(other, one, zero, zero) == together[n]

@@ -40,7 +40,7 @@ def test_approximate_costs_are_not_trusted_beyond_their_error():
     nothing = np.zeros(5, np.int64), np.empty(0, np.int64)
     for error, expected in ((10.0, [0, 2]), (0.0, [0, 2])):
         costs, positions = np.full((4, 2), np.inf), np.full((4, 2), -1)
-        keep_best(wrong, np.full(1, error), 0, np.arange(4), METRIC, points, points, *nothing, costs, positions)
+        keep_best(wrong, np.full((1, 1), error), 0, np.arange(4), METRIC, points, points, *nothing, costs, positions)
         assert positions[0].tolist() == expected
         assert costs[0].tolist() == [0.0, 1.0]
 
@@ -51,7 +51,7 @@ def test_counts_are_exact_where_the_error_leaves_them_open():
     for noise, error in ((0.0, 0.0), (0.4, 0.5), (np.nan, 0.5), (50.0, 100.0)):
         counts = np.zeros(2, np.int64)
         count_as_good(
-            block + np.float32(noise), np.full(1, error), 0, 0, METRIC, points, points, offsets, costs, counts
+            block + np.float32(noise), np.full((1, 1), error), 0, 0, METRIC, points, points, offsets, costs, counts
         )
         assert counts.tolist() == [4, 5]
 

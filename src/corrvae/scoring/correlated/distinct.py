@@ -40,6 +40,11 @@ class Distinct:
         return cls(np.arange(n_points), np.arange(n_points + 1), np.arange(n_points))
 
     @classmethod
+    def some(cls, positions: Int[np.ndarray, " chosen"]) -> "Distinct":
+        """These points alone, each in a group of its own."""
+        return cls(positions, np.arange(len(positions) + 1), positions)
+
+    @classmethod
     def of(cls, points: Points) -> "Distinct":
         """Group points whose means, standard deviations and prepared vectors are equal to the bit."""
         from corrvae.scoring.correlated.kernels.hashing import mix_rows

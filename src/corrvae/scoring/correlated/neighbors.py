@@ -1,24 +1,29 @@
 """Exact nearest neighbours under correlated posteriors."""
 
+import threading
 from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from corrvae.monitor import Monitor
+from corrvae.scoring.correlated.ahead import BoundSearch
 from corrvae.scoring.correlated.bounds import lower_bounds
 from corrvae.scoring.correlated.kernels import choosing, settling
-from corrvae.scoring.correlated.sweep import Block, Chosen, Goal, Sweep
+from corrvae.scoring.correlated.pool import NOWHERE, Pool
+from corrvae.scoring.correlated.sides import Side
+from corrvae.scoring.correlated.sweep import Block, Chosen, Estimates, Goal, Sweep
 from corrvae.scoring.found import Found
 from corrvae.scoring.points import Exclusions, Points
 
 # Candidates first evaluated for each query, as a multiple of the neighbours asked for.
 _AHEAD = 3
-# Queries that are tried first, at a time; queries of the sample that says whether that is worth while.
-_AT_A_TIME, _SAMPLE = 32, 64
+# Groups of queries whose bounds are formed at a time, and whose first candidates are evaluated at a time.
+_BOUNDED, _EVALUATED = 512, 32
+# Groups of the sample that says whether trying is worth while.
+_SAMPLE = 64
 # It is, if it leaves no more than this share of the pairs.
 _WORTH = 0.9
-_NOWHERE = np.iinfo(np.int64).max
 
 
 def nearest(
@@ -35,12 +40,12 @@ def nearest(
 
     First each query tries the candidates with the least lower bounds; the last of the best of these is its reach. Then
     all pairs are swept in blocks, and those whose lower bound is within the reach of one of their ends are evaluated,
-    while the reaches shrink. A pair left out has a lower bound above the n-th best distance found, so the result is
-    that of evaluating everything.
+    while the reaches shrink. A pair left out has a lower bound above the n-th best distance, so the result is that of
+    evaluating everything.
 
-    Distances are evaluated in float32, with a relative error of about 1e-6 of |mu_i - mu_j|^2 + |s_i|^2 + |s_j|^2;
-    candidates closer to each other than that may come in either order. Candidates that are equal to the bit are in the
-    order of their positions.
+    What counts is each pair's one distance in float64 (`ExactPairs`), and of equally distant candidates the smaller
+    position. Blocks are evaluated in float32, with a bound on their rounding (`PairTiles.errors`); all pairs that may
+    be among the best for what these say are evaluated exactly at the end, and exact distances are what is returned.
 
     Parameters
     ----------
@@ -86,100 +91,132 @@ def nearest(
     if kept == 0 or len(queries) == 0:
         return Found(scores, positions, 0, n_pairs)
     sweep = Sweep(queries, candidates, same=same, memory=memory, monitor=monitor)
-    best = _Best(len(queries), len(candidates), kept, exclusions)
-    _try_ahead(sweep, best, queries, candidates, kept)
+    best = _Best(sweep, len(queries), len(candidates), kept, exclusions, memory)
+    search = BoundSearch(
+        queries,
+        candidates,
+        sweep.left_groups,
+        sweep.right_groups,
+        n_rows=_BOUNDED,
+        memory=memory // (2 * sweep.n_threads),
+    )
+    _try_ahead(sweep, best, search, _AHEAD * kept, memory)
     sweep.run("evaluating pairs", best)
-    found = best.positions != _NOWHERE
-    scores[:, :kept][found] = best.costs[found]
-    positions[:, :kept][found] = best.positions[found]
+    costs, places = best.pool.best()
+    found = places != NOWHERE
+    scores[:, :kept][found] = costs[found]
+    positions[:, :kept][found] = places[found]
     return Found(scores, positions, min(sweep.n_evaluated, n_pairs), n_pairs)
 
 
 @final
 class _Best(Goal):
-    """The best candidates of each query so far, and how far a candidate may be to matter still."""
+    """What may be among the best of each query, and how far a candidate may be to matter still.
 
-    def __init__(self, n_queries: int, n_candidates: int, kept: int, exclusions: Exclusions) -> None:
-        self.reach = np.full(n_queries, np.inf, np.float32)
+    `upper` holds the least numbers that distances of as many candidates are known not to exceed; the last of them is
+    the reach.
+    """
+
+    def __init__(
+        self, sweep: Sweep, n_queries: int, n_candidates: int, kept: int, exclusions: Exclusions, memory: int
+    ) -> None:
+        self.reach = np.full(n_queries, np.inf)
+        self.pool = Pool(sweep, self.reach, kept, exclusions, n_candidates, memory)
         self._exclusions = exclusions.offsets, exclusions.candidates
         self._mark = np.full(n_candidates, -1)
         self._shape = n_queries, kept
+        self._turn = threading.Lock()
         self.clear()
 
     def clear(self) -> None:
         """Forget the candidates, but not the reach."""
-        self.costs = np.full(self._shape, np.inf, np.float32)
-        self.positions = np.full(self._shape, _NOWHERE)
+        self._upper = np.full(self._shape, np.inf)
+        self._positions = np.full(self._shape, NOWHERE)
+
+    def reach_of(self, side: Side) -> Float[np.ndarray, " groups"]:
+        """Give how far the farthest-reaching member of each group reaches."""
+        return np.maximum.reduceat(self.reach[side.members], side.offsets[:-1])
 
     def choose(self, block: Block) -> Chosen:
         """List the pairs within the reach of one of their ends."""
         left, right = block.left, block.right
         lower = lower_bounds(left.mean, left.stddev, right.mean, right.stddev)
-        of_rows = np.maximum.reduceat(self.reach[left.members], left.offsets[:-1])
-        of_columns = np.full(len(right), -np.inf, np.float32)
-        if block.mirrored or block.diagonal:
-            of_columns = np.maximum.reduceat(self.reach[right.members], right.offsets[:-1])
+        both = block.mirrored or block.diagonal
+        of_columns = self.reach_of(right) if both else np.full(len(right), -np.inf)
         rows, columns = np.empty((2, lower.size), np.int32)
-        count = choosing.within_reach(lower, of_rows, of_columns, block.diagonal, rows, columns)
+        count = choosing.within_reach(lower, self.reach_of(left), of_columns, block.diagonal, rows, columns)
         return Chosen(rows[:count], columns[:count], lower)
 
-    def settle(self, block: Block, chosen: Chosen, costs: Float[np.ndarray, "rows columns"]) -> None:
-        """Offer the block's distances to its queries."""
+    def settle(self, block: Block, chosen: Chosen, estimates: Estimates) -> None:
+        """Lower the reaches, and keep what is within them."""
+        self.lower_reach(block, chosen, estimates)
+        lower = estimates.values - estimates.errors
+        here = lower <= self.reach_of(block.left)[chosen.rows]
+        kept = [(block.rows[chosen.rows[here]], block.columns[chosen.columns[here]], lower[here])]
+        if block.mirrored or block.diagonal:
+            there = lower <= self.reach_of(block.right)[chosen.columns]
+            if block.diagonal:
+                there &= chosen.rows != chosen.columns
+            kept.append((block.columns[chosen.columns[there]], block.rows[chosen.rows[there]], lower[there]))
+        with self._turn:
+            for pairs in kept:
+                self.pool.add(*pairs)
+
+    def lower_reach(self, block: Block, chosen: Chosen, estimates: Estimates) -> None:
+        """Take in the most that distances can be."""
         left, right = block.left, block.right
-        state = self.costs, self.positions, self.reach, *self._exclusions, self._mark
-        settling.offer(costs, left.offsets, left.members, right.offsets, right.members, *state)
-        if block.mirrored:
-            turned = np.ascontiguousarray(costs.T)
-            settling.offer(turned, right.offsets, right.members, left.offsets, left.members, *state)
+        upper = np.full((len(left), len(right)), np.nan)
+        choosing.spread(chosen.rows, chosen.columns, estimates.values + estimates.errors, block.diagonal, upper)
+        state = self._upper, self._positions, self.reach, *self._exclusions, self._mark
+        with self._turn:
+            settling.offer(upper, left.offsets, left.members, right.offsets, right.members, *state)
+            if block.mirrored:
+                turned = np.ascontiguousarray(upper.T)
+                settling.offer(turned, right.offsets, right.members, left.offsets, left.members, *state)
 
 
 @final
 class _Ahead(Goal):
-    """The candidates that each query tries first, as a goal for blocks that hold nothing else of use."""
+    """The candidates that each query tries first, for the sake of its reach alone."""
 
-    def __init__(self, best: _Best, places: Int[np.ndarray, "rows ahead"], lower: Float[np.ndarray, "rows columns"]):
-        self._best, self._places, self._lower = best, places, lower
+    def __init__(self, best: _Best, places: Int[np.ndarray, "rows ahead"]) -> None:
+        self._best, self._places = best, places
 
     def choose(self, block: Block) -> Chosen:
         rows = np.repeat(np.arange(len(block.left), dtype=np.int32), self._places.shape[1])
-        return Chosen(rows, self._places.reshape(-1).astype(np.int32), self._lower)
+        nothing = np.empty((0, 0), np.float32)
+        return Chosen(rows, self._places.reshape(-1).astype(np.int32), nothing)
 
-    def settle(self, block: Block, chosen: Chosen, costs: Float[np.ndarray, "rows columns"]) -> None:
-        self._best.settle(block, chosen, costs)
+    def settle(self, block: Block, chosen: Chosen, estimates: Estimates) -> None:
+        self._best.lower_reach(block, chosen, estimates)
 
 
-def _try_ahead(sweep: Sweep, best: _Best, queries: Points, candidates: Points, kept: int) -> None:
+def _try_ahead(sweep: Sweep, best: _Best, search: BoundSearch, ahead: int, memory: int) -> None:
     """Set each query's reach by the candidates with the least lower bounds, if that spares enough of the pairs."""
-    n_groups, ahead = len(sweep.left_groups), _AHEAD * kept
+    n_groups = len(sweep.left_groups)
     if 4 * ahead > len(sweep.right_groups):
         return
-    right = sweep.right_groups.representatives
-    mean, stddev = candidates.mean[right], candidates.stddev[right]
-    left = sweep.left_groups.representatives
-    # room for another evaluation of the same pair that rounds differently
-    largest = np.square(stddev, dtype=np.float64).sum(1).max()
     sample = np.unique(np.linspace(0, n_groups - 1, min(n_groups, _SAMPLE)).astype(np.int64))
-    spared = np.zeros(n_groups)
-
-    def bounds_of(groups: np.ndarray) -> np.ndarray:
-        return lower_bounds(queries.mean[left[groups]], queries.stddev[left[groups]], mean, stddev)
+    # the candidates of all rows of a block may be different ones
+    n_rows = int(np.clip(memory // (2 * sweep.n_threads * ahead * sweep.bytes_of_row), 1, _EVALUATED))
 
     def work(groups: np.ndarray) -> None:
-        lower = bounds_of(groups)
-        tried = np.argpartition(lower, ahead, axis=1)[:, :ahead]
-        columns, places = np.unique(tried, return_inverse=True)
-        sides = sweep.read_left(groups), sweep.read_right(columns)
-        goal = _Ahead(best, places.reshape(tried.shape), lower[:, columns])
-        sweep.evaluate(Block(groups, columns, *sides, False, False), goal)
-        reach = np.maximum.reduceat(best.reach[sides[0].members], sides[0].offsets[:-1])
-        spared[groups] = (lower > reach[:, None]).mean(1)
+        tried = search.least(groups, ahead)
+        for begin in range(0, len(groups), n_rows):
+            piece = slice(begin, begin + n_rows)
+            columns, places = np.unique(tried[piece], return_inverse=True)
+            sides = sweep.read_left(groups[piece]), sweep.read_right(columns)
+            goal = _Ahead(best, places.reshape(-1, ahead))
+            sweep.evaluate(Block(groups[piece], columns, *sides, False, False), goal)
+            sweep.count(ahead * len(groups[piece]))
 
     def run(label: str, groups: np.ndarray) -> None:
-        sweep.monitor.phase(label, len(groups) * ahead)
-        sweep.each(np.split(groups, range(_AT_A_TIME, len(groups), _AT_A_TIME)), work)
+        sweep.monitor.phase(label, ahead * len(groups))
+        # smaller pieces where there would be fewer than threads
+        size = min(_BOUNDED, -(-len(groups) // sweep.n_threads))
+        sweep.each(np.split(groups, range(size, len(groups), max(1, size))), work)
 
     run("sampling the bounds", sample)
-    if spared[sample].mean() >= 1.0 - _WORTH:
+    if search.share_beyond(sample, best.reach_of(sweep.read_left(sample))) >= 1.0 - _WORTH:
         run("trying the nearest bounds", np.setdiff1d(np.arange(n_groups), sample))
-    best.reach += 1e-5 * (best.reach + largest + np.square(queries.stddev, dtype=np.float64).sum(1)).astype(np.float32)
     best.clear()

@@ -1,5 +1,6 @@
 """Exact ranks of given pairs under correlated posteriors."""
 
+import threading
 from dataclasses import dataclass
 from typing import final
 
@@ -9,17 +10,13 @@ from jaxtyping import Bool, Float, Int
 from corrvae.monitor import Monitor
 from corrvae.scoring.correlated.bounds import bounds
 from corrvae.scoring.correlated.kernels import choosing, settling
-from corrvae.scoring.correlated.sides import pre_activation
-from corrvae.scoring.correlated.sweep import Block, Chosen, Goal, Sweep
+from corrvae.scoring.correlated.sides import exact_distances, not_a_number
+from corrvae.scoring.correlated.sweep import Block, Chosen, Estimates, Goal, Sweep
 from corrvae.scoring.found import FoundRanks
 from corrvae.scoring.points import Exclusions, Points
 
-# Distances that differ by less than this share of the target's distance + |s_i|^2 + |s_j|^2 are ties.
-TIE = 1e-6
 # Where fewer than this share of the points are queries, they are swept as rows of their own.
 _FEW = 0.1
-# Targets whose distances are evaluated at a time.
-_TARGETS = 4096
 
 
 def rank(
@@ -38,9 +35,10 @@ def rank(
     of the query lies between its bounds. Several targets of one query share what is evaluated, and so do both ends of a
     pair where `same`.
 
-    Distances are float32, and equal points may be evaluated in different surroundings that round differently. So
-    distances that differ by less than 1e-6 of (the target's distance + |s_i|^2 + |s_j|^2) count as equal, and a
-    candidate that equals the target counts as one that comes before it.
+    What counts is each pair's one distance in float64 (`ExactPairs`); a candidate whose distance equals the target's
+    counts as one that comes before it, and points that are equal to the bit are equally far. Blocks are evaluated in
+    float32, with a bound on their rounding (`PairTiles.errors`); where a target lies within it, the exact distance
+    decides. A target is never compared with itself.
 
     Parameters
     ----------
@@ -70,24 +68,26 @@ def rank(
     >>> rank(points, points, np.array([[0, 1], [1, 2]]), oneself, same=True, memory=2**20, monitor=Monitor()).ranks
     array([2, 1])
     """
-    asking, query_of = np.unique(pairs[:, 0], return_inverse=True)
+    asking = np.unique(pairs[:, 0])
     if len(asking) == 0:
         return FoundRanks(np.empty(0, np.int64), np.empty(0), 0, 0)
     if same and len(asking) < _FEW * len(queries):
         same = False
-    if not same:
-        queries, exclusions = queries.take(asking), exclusions.take(asking)
-        pairs = np.stack([query_of, pairs[:, 1]], axis=1)
-    sweep = Sweep(queries, candidates, same=same, memory=memory, monitor=monitor)
-    targets = _Targets.of(queries, candidates, pairs)
-    standings = _Standings(targets, exclusions, len(candidates))
+    few = None if same or len(asking) == len(queries) else asking
+    sweep = Sweep(queries, candidates, same=same, memory=memory, monitor=monitor, asking=few)
+    keys, place = np.unique(pairs[:, 0] * np.int64(len(candidates)) + pairs[:, 1], return_inverse=True)
+    distinct = np.stack(np.divmod(keys, len(candidates)), axis=1)
+    targets = _Targets.of(queries, candidates, distinct, monitor)
+    # targets are counted by their own distances, all else by the sweep
+    themselves = Exclusions.of(len(queries), *distinct.T)
+    standings = _Standings(sweep, targets, Exclusions.union(len(queries), [exclusions, themselves]), len(candidates))
     sweep.run("ranking pairs", standings)
-    ranks = targets.ranks(standings.steps, ~_excluded(pairs, exclusions, len(candidates)))
+    ranks = targets.ranks(standings.steps, ~_excluded(distinct, exclusions, len(candidates)))[place]
     n_pairs = len(asking) * len(candidates)
     if same:  # unordered, with at least one end that asks
         n_silent = len(queries) - len(asking)
         n_pairs = (len(queries) * (len(queries) - 1) - n_silent * (n_silent - 1)) // 2
-    return FoundRanks(ranks, targets.scores, min(sweep.n_evaluated, n_pairs), n_pairs)
+    return FoundRanks(ranks, targets.scores[place], min(sweep.n_evaluated, n_pairs), n_pairs)
 
 
 @final
@@ -95,8 +95,8 @@ def rank(
 class _Targets:
     """The targets of each query, nearest first.
 
-    `limits` are the distances up to which a candidate counts as coming before the target; `order` gives the pair of
-    each target, `offsets` where a query's targets begin; `scores` are in the order of the pairs.
+    `limits` are their distances; `order` gives the pair of each target, `offsets` where a query's targets begin;
+    `scores` are the distances in the order of the pairs.
     """
 
     offsets: Int[np.ndarray, " boundaries"]
@@ -105,33 +105,36 @@ class _Targets:
     scores: Float[np.ndarray, " targets"]
 
     @classmethod
-    def of(cls, queries: Points, candidates: Points, pairs: Int[np.ndarray, "targets 2"]) -> "_Targets":
-        scores, limits = np.empty(len(pairs)), np.empty(len(pairs), np.float32)
-        for begin in range(0, len(pairs), _TARGETS):
-            piece = slice(begin, begin + _TARGETS)
-            i, j = pairs[piece].T
-            correlation = np.tanh(pre_activation(queries, candidates, pairs[piece]).astype(np.float64))
-            mean_i, stddev_i = queries.mean[i].astype(np.float64), queries.stddev[i].astype(np.float64)
-            mean_j, stddev_j = candidates.mean[j].astype(np.float64), candidates.stddev[j].astype(np.float64)
-            spread = (stddev_i**2 + stddev_j**2).sum(1)
-            scores[piece] = ((mean_i - mean_j) ** 2 - 2.0 * correlation * stddev_i * stddev_j).sum(1) + spread
-            limits[piece] = scores[piece] + TIE * (scores[piece] + spread)
-        if np.isnan(limits).any():
-            query, target = pairs[np.isnan(limits)][0]
-            raise ValueError(f"the distance of query {query} and candidate {target} is not a number")
-        order = np.lexsort((limits, pairs[:, 0]))
+    def of(
+        cls, queries: Points, candidates: Points, pairs: Int[np.ndarray, "targets 2"], monitor: Monitor
+    ) -> "_Targets":
+        """Evaluate distinct pairs."""
+        scores = exact_distances(queries, candidates, pairs, monitor)
+        if np.isnan(scores).any():
+            query, target = pairs[np.isnan(scores)][0].tolist()
+            raise ValueError(not_a_number(query, target))
+        order = np.lexsort((scores, pairs[:, 0]))
         offsets = np.zeros(len(queries) + 1, np.int64)
         np.cumsum(np.bincount(pairs[:, 0], minlength=len(queries)), out=offsets[1:])
-        return cls(offsets, limits[order], order, scores)
+        return cls(offsets, scores[order], order, scores)
 
     def ranks(
         self, steps: Int[np.ndarray, " targets"], counted: Bool[np.ndarray, " targets"]
     ) -> Int[np.ndarray, " targets"]:
-        """Add up, within each query, who comes before each target; `counted`: whether that includes the target."""
-        sums = np.cumsum(steps)
-        before = np.concatenate([[0], sums])[self.offsets[:-1]]
+        """Add up, within each query, who comes before each target.
+
+        `steps` are of candidates that are no targets; `counted` says which targets are candidates as well.
+        """
+        numbers = np.arange(len(steps))
+        begins = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        new = (numbers == begins) | np.append(True, self.limits[1:] != self.limits[:-1])[: len(steps)]
+        # a target counts for itself and for all that are not nearer: from the first that is equally far
+        first = np.maximum.accumulate(np.where(new, numbers, 0))
+        of_targets = np.bincount(first[counted[self.order]], minlength=len(steps))
+        sums = np.cumsum(steps + of_targets)
+        before = np.concatenate([[0], sums])[begins]
         ranks = np.empty(len(steps), np.int64)
-        ranks[self.order] = 1 + sums - np.repeat(before, np.diff(self.offsets))
+        ranks[self.order] = 1 + sums - before
         return ranks - counted
 
 
@@ -139,7 +142,8 @@ class _Targets:
 class _Standings(Goal):
     """How many candidates are first counted at each target."""
 
-    def __init__(self, targets: _Targets, exclusions: Exclusions, n_candidates: int) -> None:
+    def __init__(self, sweep: Sweep, targets: _Targets, exclusions: Exclusions, n_candidates: int) -> None:
+        self._sweep, self._turn = sweep, threading.Lock()
         self.steps = np.zeros(len(targets.limits), np.int64)
         self._targets = targets.offsets, targets.limits
         self._exclusions = exclusions.offsets, exclusions.candidates
@@ -149,25 +153,40 @@ class _Standings(Goal):
         """List the pairs that have a target of one of their ends between their bounds."""
         left, right = block.left, block.right
         found = bounds(left.mean, left.stddev, right.mean, right.stddev)
-        undecided = np.zeros(found.lower.shape, np.bool_)
-        choosing.mark_undecided(found.lower, found.upper, left.offsets, left.members, *self._targets, undecided)
-        if block.mirrored:
-            turned = np.zeros(undecided.T.shape, np.bool_)
-            lower, upper = np.ascontiguousarray(found.lower.T), np.ascontiguousarray(found.upper.T)
-            choosing.mark_undecided(lower, upper, right.offsets, right.members, *self._targets, turned)
-            undecided |= turned.T
-        rows, columns = np.empty((2, undecided.size), np.int32)
-        count = choosing.marked(undecided, block.diagonal, rows, columns)
-        return Chosen(rows[:count], columns[:count], found.lower)
+        return Chosen(*self._between(block, found.lower, found.upper), found.lower)
 
-    def settle(self, block: Block, chosen: Chosen, costs: Float[np.ndarray, "rows columns"]) -> None:
+    def settle(self, block: Block, chosen: Chosen, estimates: Estimates) -> None:
         """Count the block's candidates for its queries."""
         left, right = block.left, block.right
+        costs = np.full((len(left), len(right)), np.nan)
+        # where nothing is known nothing is open: no target is beyond infinity
+        lower, upper = np.full((2, *costs.shape), np.inf)
+        pairs = chosen.rows, chosen.columns
+        choosing.spread(*pairs, estimates.values, block.diagonal, costs)
+        choosing.spread(*pairs, estimates.values - estimates.errors, block.diagonal, lower)
+        choosing.spread(*pairs, estimates.values + estimates.errors, block.diagonal, upper)
+        unclear = self._between(block, lower, upper)
+        choosing.spread(*unclear, self._sweep.exact(left, right, *unclear), block.diagonal, costs)
         state = *self._targets, self.steps, *self._exclusions, self._mark
-        settling.count(costs, chosen.lower, left.offsets, left.members, right.offsets, right.members, *state)
+        with self._turn:
+            settling.count(costs, chosen.lower, left.offsets, left.members, right.offsets, right.members, *state)
+            if block.mirrored:
+                turned = np.ascontiguousarray(costs.T), np.ascontiguousarray(chosen.lower.T)
+                settling.count(*turned, right.offsets, right.members, left.offsets, left.members, *state)
+
+    def _between(self, block: Block, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the pairs that have a target of one of their ends between these numbers."""
+        left, right = block.left, block.right
+        found = np.zeros(lower.shape, np.bool_)
+        choosing.mark_undecided(lower, upper, left.offsets, left.members, *self._targets, found)
         if block.mirrored:
-            turned = np.ascontiguousarray(costs.T), np.ascontiguousarray(chosen.lower.T)
-            settling.count(*turned, right.offsets, right.members, left.offsets, left.members, *state)
+            turned = np.zeros(found.T.shape, np.bool_)
+            lower, upper = np.ascontiguousarray(lower.T), np.ascontiguousarray(upper.T)
+            choosing.mark_undecided(lower, upper, right.offsets, right.members, *self._targets, turned)
+            found |= turned.T
+        rows, columns = np.empty((2, found.size), np.int32)
+        count = choosing.marked(found, block.diagonal, rows, columns)
+        return rows[:count], columns[:count]
 
 
 def _excluded(pairs: np.ndarray, exclusions: Exclusions, n_candidates: int) -> np.ndarray:

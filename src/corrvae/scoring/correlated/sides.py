@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
-from corrvae.inference import evaluation_mode
+from corrvae.monitor import Monitor
 from corrvae.scoring.correlated.distinct import Distinct
+from corrvae.scoring.correlated.exact import exact_pairs
+from corrvae.scoring.correlated.kernels import exact as exact_kernels
 from corrvae.scoring.pair_vectors import PairVectors
 from corrvae.scoring.points import Points
 
 # Pairs whose pre-activations are evaluated at a time.
-_PAIRS = 4096
+_PAIRS = 2048
 
 
 @final
@@ -80,7 +81,7 @@ def vectors_of(points: Points) -> PairVectors:
 
 
 def pre_activation(left: Points, right: Points, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs dim"]:
-    """Give a for pairs of points, with correlation tanh(a).
+    """Give a for pairs of points, with correlation tanh(a), as `ExactPairs` evaluates it: in float64.
 
     Parameters
     ----------
@@ -102,14 +103,39 @@ def pre_activation(left: Points, right: Points, pairs: Int[np.ndarray, "pairs 2"
     (2, 2)
     """
     of_left, of_right = vectors_of(left), vectors_of(right)
-    network = of_left.network
-    values = np.empty((len(pairs), network.n_components), np.float32)
+    evaluate = exact_pairs(of_left.network).pre_activation
+    values = np.empty((len(pairs), of_left.network.n_components))
     for begin in range(0, len(pairs), _PAIRS):
         piece = pairs[begin : begin + _PAIRS]
         (rows, i), (columns, j) = (np.unique(end, return_inverse=True) for end in piece.T)
-        vectors = torch.cat([of_left.at(rows), of_right.at(columns)])
-        with evaluation_mode(of_left.model) as device:
-            first, second = torch.from_numpy(i).to(device), torch.from_numpy(j + len(rows)).to(device)
-            a = network.pre_activation(vectors.to(device), first, second)
-            values[begin : begin + len(piece)] = a.cpu().numpy()
+        vectors_i, vectors_j = of_left.at(rows).numpy(), of_right.at(columns).numpy()
+        values[begin : begin + len(piece)] = evaluate(vectors_i, vectors_j, i, j)
     return values
+
+
+def exact_distances(
+    left: Points, right: Points, pairs: Int[np.ndarray, "pairs 2"], monitor: Monitor
+) -> Float[np.ndarray, " pairs"]:
+    """Give the expected distances of pairs of points by which searches decide.
+
+    Parameters
+    ----------
+    left, right, pairs
+        As in `pre_activation`.
+    monitor
+        May ask to stop.
+    """
+    values = np.empty(len(pairs))
+    for begin in range(0, len(pairs), _PAIRS):
+        monitor.check()
+        piece = np.ascontiguousarray(pairs[begin : begin + _PAIRS])
+        a = pre_activation(left, right, piece)
+        ends = left.mean, left.stddev, right.mean, right.stddev, piece[:, 0], piece[:, 1]
+        exact_kernels.distances(*ends, a, values[begin : begin + len(piece)])
+    return values
+
+
+def not_a_number(query: int, candidate: int) -> str:
+    """Say that a distance is not a number, and what to look at."""
+    where = f"the distance of the query at position {query} and the candidate at position {candidate}"
+    return f"{where} is not a number: look for infinite or missing values in their features"

@@ -16,8 +16,9 @@ from corrvae.graphs.weights.exact import blas_threads
 from corrvae.inference import evaluation_mode
 from corrvae.monitor import DONE, Monitor
 from corrvae.scoring.correlated.distinct import Distinct
-from corrvae.scoring.correlated.kernels.choosing import spread
-from corrvae.scoring.correlated.sides import Side, SideReader, vectors_of
+from corrvae.scoring.correlated.exact import exact_pairs
+from corrvae.scoring.correlated.kernels import exact
+from corrvae.scoring.correlated.sides import Side, SideReader, not_a_number, vectors_of
 from corrvae.scoring.correlated.tiles import pair_tiles
 from corrvae.scoring.points import Points
 
@@ -25,6 +26,8 @@ from corrvae.scoring.points import Points
 _LARGEST, _SMALLEST, _MOST_COLUMNS = 512, 16, 4096
 # Fewer queries than this do not repay the search for equal candidates.
 _WORTH_GROUPING = 64
+# Pairs whose exact distances are evaluated at a time.
+_EXACT_PAIRS = 1024
 _Job = TypeVar("_Job")
 
 
@@ -56,23 +59,35 @@ class Block:
 @final
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Pairs of a block that need the pair network, by row and column; and lower bounds of all its pairs."""
+    """Pairs of a block that need the pair network, by row and column; and lower bounds of all its pairs.
+
+    On the diagonal a pair is listed once, with row <= column.
+    """
 
     rows: Int[np.ndarray, " chosen"]
     columns: Int[np.ndarray, " chosen"]
     lower: Float[np.ndarray, "rows columns"]
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Distances of the chosen pairs, and how far each may be from the exact one."""
+
+    values: Float[np.ndarray, " chosen"]
+    errors: Float[np.ndarray, " chosen"]
+
+
 class Goal(ABC):
-    """What a sweep is for."""
+    """What a sweep is for. Several threads may call it at a time."""
 
     @abstractmethod
     def choose(self, block: Block) -> Chosen:
-        """List the pairs that matter; on the diagonal with row <= column. Called by several threads at a time."""
+        """List the pairs that matter."""
 
     @abstractmethod
-    def settle(self, block: Block, chosen: Chosen, costs: Float[np.ndarray, "rows columns"]) -> None:
-        """Take in a block's distances, not a number where they were not asked for. Called by one thread at a time."""
+    def settle(self, block: Block, chosen: Chosen, estimates: Estimates) -> None:
+        """Take in the distances of the chosen pairs."""
 
 
 @final
@@ -89,33 +104,65 @@ class Sweep:
         Bytes that blocks may take.
     monitor
         Counts pairs, and may ask to stop.
+    asking
+        Positions of the only queries to look at, if not all; not where `same`.
 
     Attributes
     ----------
     n_evaluated : int
         Pairs whose correlation was computed so far.
+    n_threads : int
+        Threads that share the work.
+    bytes_of_row : int
+        What a point takes on a side of a block.
+    left_groups, right_groups : Distinct
+        Equal queries, equal candidates.
     """
 
-    def __init__(self, queries: Points, candidates: Points, *, same: bool, memory: int, monitor: Monitor) -> None:
+    def __init__(
+        self,
+        queries: Points,
+        candidates: Points,
+        *,
+        same: bool,
+        memory: int,
+        monitor: Monitor,
+        asking: Int[np.ndarray, " asking"] | None = None,
+    ) -> None:
         self.same = same
         self.monitor = monitor
-        self.n_threads = torch.get_num_threads()
+        # before anything else in this thread asks torch for something, and while no other search holds it at one thread
+        with blas_threads(1, monitor):
+            self.n_threads = torch.get_num_threads()
         self.n_evaluated = 0
         monitor.phase("grouping equal points")
         worth = min(len(queries), len(candidates)) >= _WORTH_GROUPING
         group = Distinct.of if worth else lambda points: Distinct.each(len(points))
-        self.left_groups = group(queries)
+        self.left_groups = group(queries) if asking is None else Distinct.some(asking)
         self.right_groups = self.left_groups if same else group(candidates)
         self._left, self._right = SideReader(queries, self.left_groups), SideReader(candidates, self.right_groups)
         vectors = vectors_of(queries)
         self._model, self._tiles = vectors.model, pair_tiles(vectors.network)
-        self._settling, self._width = threading.Lock(), _bytes_of_row(queries)
+        self._exact = exact_pairs(vectors.network)
+        self._counting, self.bytes_of_row = threading.Lock(), _bytes_of_row(queries)
         self._memory, self._side = memory, self._side_within(memory)
 
     def run(self, label: str, goal: Goal) -> None:
         """Sweep over all blocks."""
         self.monitor.phase(label, len(self.left_groups) * len(self.right_groups) // (2 if self.same else 1))
-        self.each(self._blocks(), lambda ends: self.evaluate(self._read(*ends), goal))
+
+        def work(ends: tuple[np.ndarray, np.ndarray]) -> None:
+            block = self._read(*ends)
+            self.evaluate(block, goal)
+            n_pairs = len(block.left) * len(block.right)
+            self.count(n_pairs // 2 if block.diagonal else n_pairs)
+
+        self.each(self._blocks(), work)
+
+    def count(self, n_done: int) -> None:
+        """Tell the monitor what has been done of a phase."""
+        with self._counting:
+            self.monitor.control[DONE] += n_done
 
     def each(self, jobs: Iterable[_Job], work: Callable[[_Job], None]) -> None:
         """Do jobs on all threads, each with one thread inside; the first error ends all."""
@@ -146,20 +193,33 @@ class Sweep:
     def evaluate(self, block: Block, goal: Goal) -> None:
         """Choose, evaluate and settle one block."""
         chosen = goal.choose(block)
-        costs = np.full((len(block.left), len(block.right)), np.nan, np.float32)
-        if len(chosen.rows):
-            pairs = chosen.rows, chosen.columns
-            values = self._tiles.distances(block.left, block.right, *pairs, self.monitor.control)
-            self.monitor.check()
-            bad = spread(*pairs, values, block.diagonal, costs)
-            if bad >= 0:
-                query = block.left.members[block.left.offsets[chosen.rows[bad]]]
-                candidate = block.right.members[block.right.offsets[chosen.columns[bad]]]
-                raise ValueError(f"the distance of query {query} and candidate {candidate} is not a number")
-        with self._settling:
-            goal.settle(block, chosen, costs)
+        sides, pairs = (block.left, block.right), (chosen.rows, chosen.columns)
+        values = self._tiles.distances(*sides, *pairs, self.monitor.control)
+        self.monitor.check()
+        errors = self._tiles.errors(*sides, *pairs, values)
+        bad = np.isnan(values) | np.isnan(errors)
+        if bad.any():
+            row, column = chosen.rows[bad][0], chosen.columns[bad][0]
+            query, candidate = (
+                int(side.members[side.offsets[n]]) for side, n in zip(sides, (row, column), strict=True)
+            )
+            raise ValueError(not_a_number(query, candidate))
+        goal.settle(block, chosen, Estimates(values, errors))
+        with self._counting:
             self.n_evaluated += len(chosen.rows)
-            self.monitor.control[DONE] += costs.size // 2 if block.diagonal else costs.size
+
+    def exact(
+        self, left: Side, right: Side, rows: Int[np.ndarray, " pairs"], columns: Int[np.ndarray, " pairs"]
+    ) -> Float[np.ndarray, " pairs"]:
+        """Give the exact distances of pairs of a row on the left and a row on the right."""
+        values = np.empty(len(rows))
+        for begin in range(0, len(rows), _EXACT_PAIRS):
+            self.monitor.check()
+            piece = slice(begin, begin + _EXACT_PAIRS)
+            pairs = rows[piece], columns[piece]
+            a = self._exact.pre_activation(left.vectors, right.vectors, *pairs)
+            exact.distances(left.mean, left.stddev, right.mean, right.stddev, *pairs, a, values[piece])
+        return values
 
     def read_left(self, groups: Int[np.ndarray, " groups"]) -> Side:
         """Gather groups of queries."""
@@ -188,25 +248,24 @@ class Sweep:
     def _columns_for(self, n_rows: int, n_columns: int) -> int:
         """Columns beside few rows: more, as memory allows, but not so many that threads run out of blocks."""
         shared = -(-n_columns // (4 * self.n_threads))
-        within = self._memory // (4 * self.n_threads * max(1, self._width))
+        within = self._memory // (4 * self.n_threads * max(1, self.bytes_of_row))
         return max(self._side, min(self._side * max(1, self._side // n_rows), _MOST_COLUMNS, shared, within))
 
     def _side_within(self, memory: int) -> int:
-        """Largest side whose blocks fit: two sides of points and about six numbers for each pair, in every thread."""
+        """Largest side whose blocks fit: two sides of points and about ten numbers for each pair, in every thread."""
         side = _LARGEST
-        while side > _SMALLEST and self.n_threads * (2 * side * self._width + 24 * side**2) > memory:
+        while side > _SMALLEST and self.n_threads * (2 * side * self.bytes_of_row + 40 * side**2) > memory:
             side //= 2
         return side
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
         """One thread inside each of ours, and the model in evaluation mode; afterwards all as it was."""
-        before = torch.get_num_threads()
         with blas_threads(1, self.monitor), evaluation_mode(self._model):
             try:
                 yield
             finally:
-                torch.set_num_threads(before)
+                torch.set_num_threads(self.n_threads)
 
 
 def _bytes_of_row(points: Points) -> int:

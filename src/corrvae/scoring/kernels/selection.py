@@ -9,8 +9,8 @@ from numba import njit
 
 from corrvae.scoring.kernels.exact import two_parts
 
-# Entries that are looked at together, to see quickly that none of them matters.
-_STRETCH = 64
+# Entries that are looked at together, to see quickly that none of them matters; they share a bound of their errors.
+STRETCH = 64
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -44,7 +44,7 @@ def keep_best(block, error, first_row, columns, metric, left, right, offsets, ex
     Parameters
     ----------
     block, error
-        Approximate costs, and their error in each row.
+        Approximate costs, and their error in each row and stretch of columns.
     first_row, columns
         The first row's query; the candidate of each column.
     metric
@@ -61,9 +61,10 @@ def keep_best(block, error, first_row, columns, metric, left, right, offsets, ex
     for row in range(len(block)):
         query = first_row + row
         best, where, values = costs[query], positions[query], block[row]
-        limit = np.float32(best[last] + error[row])
-        for begin in range(0, len(values), _STRETCH):
-            end = min(begin + _STRETCH, len(values))
+        for begin in range(0, len(values), STRETCH):
+            end = min(begin + STRETCH, len(values))
+            slack = error[row, begin // STRETCH]
+            limit = np.float32(best[last] + slack)
             above = 0
             for column in range(begin, end):
                 above += values[column] > limit
@@ -79,7 +80,7 @@ def keep_best(block, error, first_row, columns, metric, left, right, offsets, ex
                 cost = sign * (of_means + of_variances)
                 if where[last] < 0 or cost < best[last] or (cost == best[last] and candidate < where[last]):
                     insert(best, where, cost, candidate)
-                    limit = np.float32(best[last] + error[row])
+                    limit = np.float32(best[last] + slack)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -89,7 +90,7 @@ def count_as_good(block, error, first_row, first_column, metric, left, right, of
     Parameters
     ----------
     block, error
-        Approximate costs, and their error in each row.
+        Approximate costs, and their error in each row and stretch of columns.
     first_row, first_column
         Where the block lies.
     metric
@@ -106,18 +107,21 @@ def count_as_good(block, error, first_row, first_column, metric, left, right, of
         query, values = first_row + row, block[row]
         for target in range(offsets[query], offsets[query + 1]):
             cost = targets[target]
-            low, high = np.float32(cost - error[row]), np.float32(cost + error[row])
-            sure, above = 0, 0
-            for column in range(len(values)):
-                sure += values[column] < low
-                above += values[column] > high
-            counts[target] += sure
-            if sure + above == len(values):
-                continue
-            for column in range(len(values)):
-                if not (values[column] < low or values[column] > high):
-                    of_means, of_variances = two_parts(kind, left, query, right, first_column + column, tau)
-                    counts[target] += sign * (of_means + of_variances) <= cost
+            for begin in range(0, len(values), STRETCH):
+                end = min(begin + STRETCH, len(values))
+                slack = error[row, begin // STRETCH]
+                low, high = np.float32(cost - slack), np.float32(cost + slack)
+                sure, above = 0, 0
+                for column in range(begin, end):
+                    sure += values[column] < low
+                    above += values[column] > high
+                counts[target] += sure
+                if sure + above == end - begin:
+                    continue
+                for column in range(begin, end):
+                    if not (values[column] < low or values[column] > high):
+                        of_means, of_variances = two_parts(kind, left, query, right, first_column + column, tau)
+                        counts[target] += sign * (of_means + of_variances) <= cost
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -66,7 +66,8 @@ def test_marked(seed, n_rows, n_columns, diagonal):
 def test_spread():
     rows, columns = np.array([0, 1], np.int32), np.array([2, 1], np.int32)
     matrix = np.full((3, 3), np.nan, np.float32)
-    assert choosing.spread(rows, columns, np.array([5, 6], np.float32), True, matrix) == -1
+    choosing.spread(rows, columns, np.array([5, 6], np.float32), True, matrix)
     assert (matrix[0, 2], matrix[2, 0], matrix[1, 1]) == (5, 5, 6)
     assert np.isnan(matrix).sum() == 6
-    assert choosing.spread(rows, columns, np.array([5, np.nan], np.float32), False, matrix) == 1
+    choosing.spread(rows[:1], columns[:1], np.array([7], np.float32), False, matrix)
+    assert (matrix[0, 2], matrix[2, 0]) == (7, 5)

@@ -8,25 +8,30 @@ from corrvae.scoring.correlated.kernels import distances as kernels
 
 
 @njit
-def tanh_of(x):
+def one_minus_tanh_of(x):
     values = np.empty_like(x)
     for k in range(len(x)):
-        values[k] = kernels.tanh(x[k])
+        values[k] = kernels.one_minus_tanh(x[k])
     return values
 
 
-def test_tanh_is_accurate_and_never_beyond_one():
-    x = np.concatenate([np.linspace(-12, 12, 400_001), np.logspace(-30, 30, 10_001)]).astype(np.float32)
-    found, wanted = tanh_of(x), np.tanh(x.astype(np.float64))
-    assert (abs(found) <= 1).all()
-    assert abs(found - wanted).max() < 4e-7
-    small = abs(x) < 0.1
-    np.testing.assert_allclose(found[small], wanted[small], rtol=4e-7)
+def test_one_minus_tanh_is_accurate_even_where_it_is_small():
+    x = np.concatenate([np.linspace(-60, 43, 400_001), np.logspace(-30, 1, 10_001)]).astype(np.float32)
+    wanted = 2.0 / (1.0 + np.exp(2.0 * x.astype(np.float64)))
+    np.testing.assert_allclose(one_minus_tanh_of(x), wanted, rtol=8 * 2.0**-24)
+    assert (one_minus_tanh_of(x) <= 2).all()
 
 
-def test_tanh_lets_everything_through():
-    found = tanh_of(np.array([np.nan, np.inf, -np.inf, 0.0], np.float32))
-    np.testing.assert_array_equal(found, [np.nan, 1, -1, 0])
+def test_one_minus_tanh_lets_everything_through():
+    found = one_minus_tanh_of(np.array([np.nan, np.inf, 1e30, -np.inf, 0.0], np.float32))
+    np.testing.assert_allclose(found, [np.nan, 0, 0, 2, 1], atol=1e-37)
+
+
+def test_errors():
+    left, right = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0]])
+    pairs, found = (np.array([1, 0], np.int32), np.zeros(2, np.int32)), np.empty(2)
+    kernels.errors(np.array([10.0, 20.0], np.float32), *pairs, left, right, 0.1, found)
+    np.testing.assert_allclose(found, [1 + 15 + 24, 2 + 5 + 12])
 
 
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 40))

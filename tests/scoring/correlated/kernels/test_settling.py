@@ -80,3 +80,23 @@ def test_counts_are_of_candidates_up_to_each_limit(seed):
         before = [(wanted[query] <= limit).sum() for limit in limits[mine]]
         # targets with one limit share their first place
         assert np.cumsum(steps[mine]).tolist() == before
+
+
+@given(seed=st.integers(0, 10**6), kept=st.integers(1, 8))
+def test_listed_offers_leave_the_same_as_a_block(seed, kept):
+    _, rows, columns, costs, exclusions = random_block(seed)
+    best, positions = np.full((rows.n_points, kept), np.inf), np.full((rows.n_points, kept), NOWHERE)
+    groups, others = (part.reshape(-1) for part in np.mgrid[:4, :9])
+    listed, members = (groups, others, costs[groups, others].astype(float)), (*rows.arrays, *columns.arrays)
+    of_query = exclusions.offsets, exclusions.candidates, np.full(columns.n_points, -1)
+    settling.offer_listed(*listed, *members, best, positions, *of_query)
+    wanted = of_points(rows, columns, costs, exclusions)
+    for query, row in enumerate(wanted):
+        order = [c for c in np.argsort(row, kind="stable") if np.isfinite(row[c])][:kept]
+        assert positions[query].tolist() == order + [NOWHERE] * (kept - len(order))
+    # dropping what does not matter changes nothing
+    matters = np.zeros(len(groups), np.bool_)
+    settling.still_matter(*listed, *members, best, positions, matters)
+    again = np.full(best.shape, np.inf), np.full(best.shape, NOWHERE)
+    settling.offer_listed(*(part[matters] for part in listed), *members, *again, *of_query)
+    np.testing.assert_array_equal(again[1], positions)

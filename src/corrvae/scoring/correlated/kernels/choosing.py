@@ -1,6 +1,5 @@
 """Which pairs of a block need the pair network, in an order that keeps the points of neighbouring pairs in cache."""
 
-import numpy as np
 from numba import njit
 
 # Pairs are listed by small rectangles of this size: as many pairs as a tile, from few points.
@@ -74,15 +73,8 @@ def marked(undecided, diagonal, rows, columns):
 
 @njit(cache=True, nogil=True)
 def spread(rows, columns, values, diagonal, matrix):
-    """Write the values of listed pairs into a matrix; on the diagonal in both orders.
-
-    Returns the place of a value that is not a number, or -1.
-    """
-    bad = -1
+    """Write the values of listed pairs into a matrix; on the diagonal in both orders."""
     for pair in range(len(rows)):
-        if np.isnan(values[pair]):
-            bad = pair
         matrix[rows[pair], columns[pair]] = values[pair]
         if diagonal:
             matrix[columns[pair], rows[pair]] = values[pair]
-    return bad

@@ -11,12 +11,17 @@ from corrvae.scoring.correlated.kernels.choosing import first_at_least
 
 
 @njit(cache=True, nogil=True)
+def _is_before(cost, position, other_cost, other_position):
+    return cost < other_cost or (cost == other_cost and position < other_position)
+
+
+@njit(cache=True, nogil=True)
 def _insert(best, positions, cost, position):
     """Put a candidate among a query's best, which are sorted by cost and then by position; the last falls out."""
     place = len(best) - 1
-    if not (cost < best[place] or (cost == best[place] and position < positions[place])):
+    if not _is_before(cost, position, best[place], positions[place]):
         return
-    while place > 0 and (cost < best[place - 1] or (cost == best[place - 1] and position < positions[place - 1])):
+    while place > 0 and _is_before(cost, position, best[place - 1], positions[place - 1]):
         best[place], positions[place] = best[place - 1], positions[place - 1]
         place -= 1
     best[place], positions[place] = cost, position
@@ -52,6 +57,53 @@ def offer(
                         if mark[candidate] != query:
                             _insert(best[query], positions[query], cost, candidate)
             reach[query] = min(reach[query], best[query, last])
+
+
+@njit(cache=True, nogil=True)
+def offer_listed(
+    groups,
+    others,
+    costs,
+    row_offsets,
+    row_members,
+    column_offsets,
+    column_members,
+    best,
+    positions,
+    excluded_from,
+    excluded,
+    mark,
+):
+    """Offer listed candidates: group `others[n]` to the queries of group `groups[n]`, which is ascending."""
+    last, begin = best.shape[1] - 1, 0
+    while begin < len(groups):
+        end, row = begin, groups[begin]
+        while end < len(groups) and groups[end] == row:
+            end += 1
+        for query in row_members[row_offsets[row] : row_offsets[row + 1]]:
+            for place in range(excluded_from[query], excluded_from[query + 1]):
+                mark[excluded[place]] = query
+            for n in range(begin, end):
+                for candidate in column_members[column_offsets[others[n]] : column_offsets[others[n] + 1]]:
+                    # positions ascend: once one comes too late, all do
+                    if not _is_before(costs[n], candidate, best[query, last], positions[query, last]):
+                        break
+                    if mark[candidate] != query:
+                        _insert(best[query], positions[query], costs[n], candidate)
+        begin = end
+
+
+@njit(cache=True, nogil=True)
+def still_matter(
+    groups, others, costs, row_offsets, row_members, column_offsets, column_members, best, positions, kept
+):
+    """Mark the listed candidates that do not come after the last of the best of each of their queries."""
+    last = best.shape[1] - 1
+    for n in range(len(groups)):
+        first = column_members[column_offsets[others[n]]]
+        for query in row_members[row_offsets[groups[n]] : row_offsets[groups[n] + 1]]:
+            if not _is_before(best[query, last], positions[query, last], costs[n], first):
+                kept[n] = True
 
 
 @njit(cache=True, nogil=True)
