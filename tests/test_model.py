@@ -21,10 +21,10 @@ EDGES = torch.tensor([[0, 4], [5, 1], [0, 2]])
 WHOLE = Population(20, 30, 15.0)
 
 
-def make(pair_network=None, tau=0.9, inputs=None) -> CorrelatedModel:
+def make(pair_network=None, tau=0.9, **inputs) -> CorrelatedModel:
     torch.manual_seed(0)
     networks = Encoder(5, 2), Decoder(2, 5), make_likelihood("bernoulli", 5)
-    return CorrelatedModel(*networks, pair_network=pair_network, tau=tau, inputs=inputs)
+    return CorrelatedModel(*networks, pair_network=pair_network, tau=tau, **inputs)
 
 
 def terms(model: CorrelatedModel, **changes):
@@ -48,6 +48,21 @@ def test_pairs_default_to_all_of_the_drawn_vertices():
     named = terms(model, pairs=torch.tensor([[0, 1], [2, 0], [1, 2]]))
     assert terms(model)["non_edge"] == pytest.approx(named["non_edge"])
     assert terms(model, pairs=torch.tensor([[0, 1]]))["non_edge"] != pytest.approx(named["non_edge"])
+
+
+def test_the_pair_network_may_read_other_features_than_the_encoder():
+    network = PairPerceptron(5, 2, hidden=(7,))
+    alike, raw, apart = (
+        make(network, inputs=InputTransform(of_encoder), pair_inputs=of_pairs and InputTransform(of_pairs))
+        for of_encoder, of_pairs in (("l2", None), ("raw", None), ("l2", "raw"))
+    )
+    # the encoder alone decides the singleton term, the pair network alone the term of the pairs
+    assert terms(apart)["singleton"] == terms(alike)["singleton"] != terms(raw)["singleton"]
+    assert terms(apart)["non_edge"] == terms(raw)["non_edge"] != terms(alike)["non_edge"]
+    assert apart.prepare_pairs(ROWS).equal(raw.prepare_pairs(ROWS))
+    assert not apart.prepare_pairs(ROWS).allclose(alike.prepare_pairs(ROWS))
+    with pytest.raises(ValueError, match="no pair network"):
+        make().prepare_pairs(ROWS)
 
 
 def test_targets_and_sample_weights():

@@ -27,6 +27,8 @@ def test_the_list_stays_humane():
         ({"gamma": [1.0, float("inf")]}, "must not be negative, infinite or not a number"),
         ({"gamma": [1.0]}, "a number or a pair"),
         ({"hidden": (True,)}, "hidden must be positive whole numbers"),
+        ({"normalize": ("l2", "l3")}, "or a pair of them"),
+        ({"normalize": ["l2"]}, "or a pair of them"),
         ({"patience": 3}, "validation_fraction"),
         ({"hidden": (3, 0)}, "hidden must be positive whole numbers"),
         ({"pair_hidden": ["wide"]}, "pair_hidden must be positive whole numbers"),
@@ -40,7 +42,9 @@ def test_what_does_not_go_together_is_said(parameters, words):
 
 def test_what_goes_together_passes():
     check_parameters(CorrelatedVAE(gamma=(0.0, 5.0), patience=3, validation_fraction=0.1))
-    check_parameters(CorrelatedVAE(gamma=[0, 5], likelihood=Gaussian, pair_network=PairBilinear))
+    check_parameters(
+        CorrelatedVAE(gamma=[0, 5], likelihood=Gaussian, pair_network=PairBilinear, normalize=["l2", "raw"])
+    )
     check_parameters(CorrelatedVAE().set_params(hidden=[np.int64(3)]))
 
 

@@ -44,7 +44,7 @@ class Architecture:
     tau
         A number, ``"learned"`` or ``"learned_per_dimension"``.
     normalize, dropout
-        What is done to features before a network reads them.
+        What is done to features before a network reads them; a pair is of the encoder and the pair network.
     """
 
     n_features: int
@@ -54,13 +54,13 @@ class Architecture:
     hidden: tuple[int, ...] = (300,)
     pair_hidden: tuple[int, ...] | None = None
     tau: float | str = _START
-    normalize: Normalization = "raw"
+    normalize: Normalization | tuple[Normalization, Normalization] = "raw"
     dropout: float = 0.0
 
     @classmethod
     def of(cls, estimator: Any, n_features: int) -> "Architecture":
         """Read an estimator's parameters."""
-        pair_hidden = estimator.pair_hidden
+        pair_hidden, normalize = estimator.pair_hidden, estimator.normalize
         return cls(
             n_features=n_features,
             n_components=int(estimator.n_components),
@@ -69,7 +69,7 @@ class Architecture:
             hidden=tuple(int(width) for width in estimator.hidden),
             pair_hidden=None if pair_hidden is None else tuple(int(width) for width in pair_hidden),
             tau=estimator.tau if isinstance(estimator.tau, str) else float(estimator.tau),
-            normalize=estimator.normalize,
+            normalize=tuple(normalize) if isinstance(normalize, list) else normalize,
             dropout=float(estimator.dropout),
         )
 
@@ -83,7 +83,8 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
     >>> sum(parameter.numel() for parameter in model.parameters())
     6016
     """
-    n_features, n_components = architecture.n_features, architecture.n_components
+    n_features, n_components, inputs = architecture.n_features, architecture.n_components, architecture.normalize
+    of_encoder, of_pairs = (inputs, None) if isinstance(inputs, str) else inputs
     # Modules draw from torch's own generator, on the default device: both are the caller's.
     with torch.random.fork_rng(devices=[]), torch.device(device):
         torch.default_generator.manual_seed(seed)
@@ -93,7 +94,8 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
             make_likelihood(architecture.likelihood, n_features),
             pair_network=_pair_network(architecture),
             tau=_tau(architecture),
-            inputs=InputTransform(architecture.normalize, dropout=architecture.dropout),
+            inputs=InputTransform(of_encoder, dropout=architecture.dropout),
+            pair_inputs=of_pairs and InputTransform(of_pairs, dropout=architecture.dropout),
         )
     return model.float()
 

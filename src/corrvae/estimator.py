@@ -22,6 +22,7 @@ from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.inference import infer_posterior, recall_posterior
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
+from corrvae.nn.inputs import Normalization
 from corrvae.objectives import Gamma
 from corrvae.parameters import CONSTRAINTS, check_parameters
 from corrvae.posterior import Posterior
@@ -63,8 +64,9 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         function of the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
     pair_hidden : tuple of int or None
         Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network.
-    normalize : {"raw", "binary", "l2", "log1p"}
-        What is done to features before a network reads them. The likelihood explains them as they are.
+    normalize : {"raw", "binary", "l2", "log1p"} or pair of them
+        What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
+        explains them as they are.
     dropout : float
         Share of the features that are hidden from the networks at random while training.
     missing : {"error", "mask"}
@@ -151,7 +153,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         hidden: Sequence[int] = (300,),
         pair_network: Any = "perceptron",
         pair_hidden: Sequence[int] | None = None,
-        normalize: Literal["raw", "binary", "l2", "log1p"] = "raw",
+        normalize: Normalization | Sequence[Normalization] = "raw",
         dropout: float = 0.0,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int = 40,

@@ -101,9 +101,9 @@ class PairEvaluator:
         with evaluation_mode(self.model) as device:
             for begin in range(0, len(pairs), _PAIRS):
                 found = self._index.distinct(nobody, pairs[begin : begin + _PAIRS])
-                rows = self.model.inputs(self.table.rows(found.vertices).to(device))
+                prepared = self.model.prepare_pairs(self.table.rows(found.vertices).to(device))
                 first, second = torch.from_numpy(found.positions).to(device).unbind(1)
-                a = self.network.pre_activation(self.network.prepare(rows), first, second)
+                a = self.network.pre_activation(prepared, first, second)
                 values[begin : begin + _PAIRS] = a.cpu().numpy()
         return values
 

@@ -134,7 +134,9 @@ class CorrelatedModel(nn.Module):
     tau
         Correlation of the pair prior: a number, or a `LearnedTau`.
     inputs
-        What is done to features before the encoder and the pair network read them.
+        What is done to features before the encoder reads them.
+    pair_inputs
+        The same for the pair network; ``None``: it reads what the encoder reads.
 
     Examples
     --------
@@ -154,9 +156,11 @@ class CorrelatedModel(nn.Module):
         pair_network: PairNetwork | None = None,
         tau: float | LearnedTau = 0.99,
         inputs: InputTransform | None = None,
+        pair_inputs: InputTransform | None = None,
     ) -> None:
         super().__init__()
         self.inputs = InputTransform() if inputs is None else inputs
+        self.pair_inputs = pair_inputs
         self.encoder = encoder
         self.decoder = decoder
         self.likelihood = likelihood
@@ -171,6 +175,13 @@ class CorrelatedModel(nn.Module):
         """Give the pair prior at the current tau."""
         tau = self.tau() if isinstance(self.tau, LearnedTau) else self.tau
         return PairPrior.of(tau, n_components, dtype, device)
+
+    def prepare_pairs(self, rows: Rows) -> Float[Tensor, "vertices width"]:
+        """Give what the pair network needs of each vertex, from its features as they are."""
+        if self.pair_network is None:
+            raise ValueError("this model has no pair network: its posteriors are independent")
+        inputs = self.inputs if self.pair_inputs is None else self.pair_inputs
+        return self.pair_network.prepare(inputs(rows))
 
     def terms(
         self,
@@ -214,6 +225,8 @@ class CorrelatedModel(nn.Module):
         if self.pair_network is None:
             edge = _edge_mean(batch, population, draws.quadratic)
             return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
+        if self.pair_inputs is not None:
+            rows = self.pair_inputs(batch.rows, generator)
         of_edges, of_pairs = self._pre_activations(self.pair_network, rows, batch, batch.edges)
         correlation = objectives.correlation_term(marginals, batch.edges, prior, of_edges)
         edge = _edge_mean(batch, population, draws.quadratic + correlation)

@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from corrvae.building import LEARNED
 from corrvae.nn import PairNetwork
+from corrvae.nn.inputs import NORMALIZATIONS
 from corrvae.nn.likelihoods import LIKELIHOODS, Likelihood
 from corrvae.objectives import gamma_pair
 
@@ -22,7 +23,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "hidden": [tuple, list],
     "pair_network": [StrOptions({"perceptron", "bilinear"}), callable],
     "pair_hidden": [tuple, list, None],
-    "normalize": [StrOptions({"raw", "binary", "l2", "log1p"})],
+    "normalize": [StrOptions(set(NORMALIZATIONS)), tuple, list],
     "dropout": [Interval(Real, 0, 1, closed="left")],
     "missing": [StrOptions({"error", "mask"})],
     "max_epochs": [_COUNT],
@@ -60,6 +61,14 @@ def check_parameters(estimator: Any) -> None:
         if len(gamma) != 2 or not all(isinstance(part, Real) for part in gamma):
             raise ValueError(f"gamma must be a number or a pair of numbers (singletons, pairs), got {gamma}")
         gamma_pair((gamma[0], gamma[1]))
+    normalize = estimator.normalize
+    if not isinstance(normalize, str) and (
+        len(normalize) != 2 or any(part not in NORMALIZATIONS for part in normalize)
+    ):
+        names = ", ".join(f'"{name}"' for name in NORMALIZATIONS)
+        raise ValueError(
+            f"normalize must be one of {names}, or a pair of them (encoder, pair network); got {normalize}"
+        )
     for name, kind in (("likelihood", Likelihood), ("pair_network", PairNetwork)):
         made_by = getattr(estimator, name)
         if isinstance(made_by, type) and not issubclass(made_by, kind):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from corrvae.nn import DenseRows, FeatureTable
+from corrvae.nn import DenseRows, FeatureTable, InputTransform
 from corrvae.scoring import pair_vectors
 from corrvae.scoring.pair_vectors import PairVectors
 from support.training import small_matrix, small_model
@@ -15,11 +15,14 @@ X = small_matrix(11)
 def test_vectors_are_what_the_network_prepares(monkeypatch, kind, memory):
     monkeypatch.setattr(pair_vectors, "_ROWS", 4)
     model = small_model(kind, dropout=0.5)
+    if memory:
+        model.pair_inputs = InputTransform("l2", dropout=0.5)
     vectors = PairVectors(model, FeatureTable(X), memory=memory)
     assert len(vectors) == 11
     with torch.no_grad():
         model.eval()
-        expected = model.pair_network.prepare(model.inputs(DenseRows(torch.from_numpy(X))))
+        inputs = model.pair_inputs if memory else model.inputs
+        expected = model.pair_network.prepare(inputs(DenseRows(torch.from_numpy(X))))
         model.train()
     rows = np.array([3, 3, 10, 0, 7, 1])
     torch.testing.assert_close(vectors.at(rows), expected[rows])

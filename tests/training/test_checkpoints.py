@@ -63,9 +63,9 @@ def test_another_runs_checkpoint_is_refused(tmp_path):
         CheckpointFolder(tmp_path, {}).read()
 
 
-def with_inputs(normalize):
+def with_inputs(normalize, reader="inputs"):
     model = small_model()
-    model.inputs = InputTransform(normalize)
+    setattr(model, reader, InputTransform(normalize))
     return model
 
 
@@ -97,6 +97,7 @@ def test_a_run_is_described_by_all_that_decides_its_course():
         describe(small_model(tau=0.8)),
         describe(small_model(dropout=0.1)),
         describe(with_inputs("l2")),
+        describe(with_inputs("l2", "pair_inputs")),
         describe(with_likelihood("poisson")),
         describe(data=small_data(redraw=lambda rows, _: small_matrix()[rows])),
         describe(data=small_data(table=FeatureTable(small_matrix(), missing=True))),

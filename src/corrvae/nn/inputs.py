@@ -31,8 +31,8 @@ class InputTransform(nn.Module):
 
     def __init__(self, normalize: Normalization = "raw", *, dropout: float = 0.0) -> None:
         super().__init__()
-        if normalize not in _NORMALIZATIONS:
-            raise ValueError(f"normalize must be one of {sorted(_NORMALIZATIONS)}, got {normalize!r}")
+        if normalize not in NORMALIZATIONS:
+            raise ValueError(f"normalize must be one of {sorted(NORMALIZATIONS)}, got {normalize!r}")
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
         self.normalize = normalize
@@ -40,7 +40,7 @@ class InputTransform(nn.Module):
 
     def forward(self, rows: Rows, generator: torch.Generator | None = None) -> Rows:
         """Transform a batch; `generator` draws what is dropped."""
-        rows = _NORMALIZATIONS[self.normalize](rows)
+        rows = NORMALIZATIONS[self.normalize](rows)
         if not self.training or self.dropout == 0.0:
             return rows
         # An entry that is zero stays zero whether it is dropped or not, so only stored ones need a draw.
@@ -65,4 +65,4 @@ def _signed_log1p(rows: Rows) -> Rows:
     return rows.map(lambda values: values.sign() * values.abs().log1p())
 
 
-_NORMALIZATIONS = {"raw": lambda rows: rows, "binary": _binary, "l2": _unit_length, "log1p": _signed_log1p}
+NORMALIZATIONS = {"raw": lambda rows: rows, "binary": _binary, "l2": _unit_length, "log1p": _signed_log1p}

@@ -73,5 +73,5 @@ class PairVectors:
     def _prepare(self, indices: np.ndarray) -> Tensor:
         with evaluation_mode(self.model) as device:
             pieces = np.split(indices, range(_ROWS, len(indices), _ROWS))
-            rows = (self.model.inputs(self._table.rows(self._rows[piece]).to(device)) for piece in pieces)
-            return torch.cat([self.network.prepare(piece).cpu() for piece in rows])
+            rows = (self._table.rows(self._rows[piece]).to(device) for piece in pieces)
+            return torch.cat([self.model.prepare_pairs(piece).cpu() for piece in rows])
