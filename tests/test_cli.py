@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 import corrvae
 from corrvae.cli import app
+from corrvae.experiments.records import write_record
+from support.results import make_record
 
 
 def test_help_lists_the_commands():
@@ -25,7 +27,7 @@ def test_demo_writes_where_it_is_told(tmp_path):
     assert (tmp_path / "spanning_weights.png").is_file()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["data", "get", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["data", "get", "--help"], ["report", "--help"]])
 def test_help_imports_nothing_heavy(arguments):
     """Help must answer at once, so it may not wait for these."""
     script = f"""
@@ -54,4 +56,20 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
         result = CliRunner().invoke(app, ["demo", "--out", str(folder)])
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith(f"{folder}: cannot be written (")
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_report_is_written_and_its_place_told(tmp_path):
+    write_record(tmp_path, make_record("links", "vae"))
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert (result.exit_code, result.output) == (0, f"The report is in {tmp_path / 'report.html'}\n")
+    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_folder_without_results_is_one_sentence(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        result = CliRunner().invoke(app, ["report", str(folder)])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"{folder}: ")
         assert len(result.stderr.splitlines()) == 1

@@ -41,6 +41,26 @@ def demo(
         raise typer.Exit(2) from error
 
 
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="Folder of results, as reproduce writes it.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; else report.html in the folder.")] = None,
+) -> None:
+    """Write a report on results: tables and figures in one HTML file that needs no network.
+
+    Example: corrvae report results/
+    """
+    from corrvae.errors import CorrvaeError
+    from corrvae.pictures.report import write_report
+
+    try:
+        path = write_report(results, out)
+    except CorrvaeError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    typer.echo(f"The report is in {path}")
+
+
 @data_app.command("get")
 def data_get(
     name: Annotated[str, typer.Argument(help="ml-1m, ml-10m, ml-20m, ml-25m, ml-32m or epinions.")],

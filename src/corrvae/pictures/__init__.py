@@ -1,1 +1,1 @@
-"""Pictures of graphs, weights and runs, drawn with matplotlib without a window."""
+"""Pictures of graphs, weights and runs, drawn with matplotlib without a window, and the report that holds them."""
