@@ -214,6 +214,11 @@ def test_pairs_are_placed():
         place_pairs([(0, 3)], unknown)
     with pytest.raises(ValueError, match=r"^pair 0: .* has 3 entries where a pair of ids is expected$"):
         place_pairs([("a", "b", 2.0)], known)
+    with pytest.raises(ValueError, match=r"^pairs must have two columns, the two points of each; got shape \(2, 3\)$"):
+        place_pairs(np.zeros((2, 3), np.int64), unknown)
+    with pytest.raises(TypeError, match="a list or an array of pairs, got 5"):
+        place_pairs(5, unknown)
+    assert place_pairs(np.empty(0), unknown).shape == (0, 2)
     twice = NamedPoints(points, np.array(["a", "b", "a"], dtype=object), True)
     with pytest.raises(ValueError, match="X holds id 'a' twice, at positions 0 and 2"):
         place_pairs([("a", "b")], twice)

@@ -1,6 +1,6 @@
 """Points as users name them: ids of training rows, features of any rows, or nothing for all training rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -239,6 +239,11 @@ def place_pairs(pairs: Any, named: NamedPoints) -> Int[np.ndarray, "pairs 2"]:
     [[1, 0]]
     """
     refuse_repeats(named, "X")
+    shape = getattr(pairs, "shape", None)
+    if shape is not None and shape != (0,) and (len(shape) != 2 or shape[1] != 2):
+        raise ValueError(f"pairs must have two columns, the two points of each; got shape {tuple(shape)}")
+    if shape is None and not isinstance(pairs, Iterable):
+        raise TypeError(f"pairs must be a list or an array of pairs, got {pairs!r}")
     try:
         if named.known:
             return place_edges(pairs, VertexIds.from_vertices(named.ids)).pairs
