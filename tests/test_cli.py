@@ -6,7 +6,11 @@ from typer.testing import CliRunner
 
 import corrvae
 from corrvae.cli import app
+from corrvae.experiments import reproduce as reproducing
 from corrvae.experiments.records import write_record
+from corrvae.experiments.running import RunError
+from corrvae.experiments.worker import perform
+from support.experiments import tiny_recipe
 from support.results import make_record
 
 
@@ -27,7 +31,10 @@ def test_demo_writes_where_it_is_told(tmp_path):
     assert (tmp_path / "spanning_weights.png").is_file()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["data", "get", "--help"], ["report", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["demo", "--help"], ["data", "get", "--help"], ["reproduce", "--help"], ["report", "--help"]],
+)
 def test_help_imports_nothing_heavy(arguments):
     """Help must answer at once, so it may not wait for these."""
     script = f"""
@@ -73,3 +80,82 @@ def test_a_folder_without_results_is_one_sentence(tmp_path):
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith(f"{folder}: ")
         assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs of tiny recipes, in this process; gives the function that starts them, to be replaced."""
+    monkeypatch.setattr(reproducing, "find_recipe", tiny_recipe)
+
+    def replace(start):
+        monkeypatch.setattr(reproducing, "in_own_process", lambda threads: start)
+
+    replace(perform)
+    return replace
+
+
+def reproduce(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+
+
+def test_reproduce_shows_the_table_and_keeps_the_results(here, tmp_path):
+    result = reproduce("matching", "--quick", "--models", "vae, lsa", "--seeds", 2, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "paper (MovieLens-20M)" in result.stdout
+    assert "0.3498 ± 0.0167" in result.stdout
+    assert result.stderr.splitlines()[0] == "VAE, seed 0 (1 of 4)"
+    assert (tmp_path / "matching.md").is_file()
+    again = reproduce("matching", "--quick", "--models", "vae,lsa", "--seeds", 2, "--out", tmp_path)
+    assert again.stderr.count("finished before") == 4
+
+
+def test_reproduce_refuses_in_one_sentence(here, tmp_path):
+    wrong = reproduce("matching", "--quick", "--models", "vae,gat", "--out", tmp_path)
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert wrong.stderr == "the quick recipe for matching has no model 'gat'; it has vae, ind, lsa\n"
+
+
+def test_reproduce_says_how_to_get_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", "elsewhere")  # so that what the command sets is undone
+    result = reproduce("links", "--data", tmp_path, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].endswith("epinions is not there yet; get it with: corrvae data get epinions")
+
+
+def test_a_damaged_record_is_named(here, tmp_path):
+    path = tmp_path / "matching" / "quick" / "lsa" / "seed-0.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("rubbish")
+    result = reproduce("matching", "--quick", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"{path}: cannot be read as the record of a run")
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(here, tmp_path):
+    def interrupted(job, report):
+        if job.entry.model == "ind":
+            raise KeyboardInterrupt
+        perform(job, report)
+
+    here(interrupted)
+    result = reproduce("matching", "--quick", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("stopped; what is finished is kept")
+    assert "VAE" in (tmp_path / "matching.md").read_text()
+    here(perform)
+    result = reproduce("matching", "--quick", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert result.stderr.count("finished before") == 1
+
+
+def test_a_failed_run_is_told_at_the_end(here, tmp_path):
+    def failing(job, report):
+        if job.entry.model == "ind":
+            raise RunError("it rained")
+        perform(job, report)
+
+    here(failing)
+    result = reproduce("matching", "--quick", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "1 run failed (CVAE_ind, seed 0: it rained)"
+    assert "LSA" in result.stdout

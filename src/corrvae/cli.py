@@ -61,6 +61,42 @@ def report(
     typer.echo(f"The report is in {path}")
 
 
+@app.command()
+def reproduce(
+    task: Annotated[str, typer.Argument(help="clustering, links or matching.")],
+    models: Annotated[str | None, typer.Option(help="Only these, separated by commas; otherwise all.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds 0, 1, ...; the recipe says how many otherwise.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="recommended (the default) or paper.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small data, nothing to download.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data, instead of CORRVAE_DATA.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    threads: Annotated[int | None, typer.Option(help="Threads of a run.")] = None,
+) -> None:
+    """Repeat an experiment of the paper, and show the results beside the paper's.
+
+    What is finished is not run again; after Ctrl-C, the same command goes on.
+
+    Example: corrvae reproduce clustering --quick
+    """
+    from corrvae.errors import CorrvaeError
+    from corrvae.experiments.reproduce import Request, failures_of
+    from corrvae.experiments.reproduce import reproduce as run
+
+    chosen = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
+    try:
+        tally = run(Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads))
+    except (CorrvaeError, ValueError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        typer.echo("stopped; what is finished is kept, and the same command goes on from there", err=True)
+        raise typer.Exit(1) from None
+    if problem := failures_of(tally):
+        typer.echo(problem, err=True)
+        raise typer.Exit(1)
+
+
 @data_app.command("get")
 def data_get(
     name: Annotated[str, typer.Argument(help="ml-1m, ml-10m, ml-20m, ml-25m, ml-32m or epinions.")],

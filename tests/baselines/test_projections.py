@@ -30,3 +30,16 @@ def test_rare_columns_count_more_when_weighted(weighting):
         np.abs(raw[0]).max() / np.abs(raw[1]).max()
     )
     assert weighting == "idf" or np.linalg.norm(weighted, axis=1).max() <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("weighting", ["raw", "tfidf"])
+@pytest.mark.parametrize("center", [True, False])
+def test_other_rows_are_projected_and_say_nothing_about_the_directions(weighting, center):
+    generator = np.random.default_rng(0)
+    X, new = (sparse.csr_array(generator.poisson(0.6, (rows, 8)).astype(float)) for rows in (40, 6))
+    settings = {"n_components": 3, "weighting": weighting, "center": center}
+    own = principal_components(X, **settings)
+    np.testing.assert_allclose(principal_components(X, **settings, project=X), own, rtol=1e-4, atol=1e-5)
+    alone = principal_components(X, **settings, project=new)
+    beside = principal_components(X, **settings, project=sparse.vstack([new, 9.0 * new]))
+    np.testing.assert_allclose(beside[:6], alone, rtol=1e-5, atol=1e-6)

@@ -14,6 +14,7 @@ def principal_components(
     weighting: Literal["raw", "idf", "tfidf"] = "raw",
     center: bool = True,
     seed: int = 0,
+    project: Any = None,
 ) -> Float[np.ndarray, "rows dim"]:
     """Project rows on the directions in which they vary most.
 
@@ -29,6 +30,8 @@ def principal_components(
         Subtract the columns' means first (principal component analysis); without, it is latent semantic analysis.
     seed
         Of the randomised solver.
+    project
+        Rows to project instead of those of X, which then say nothing about the directions.
 
     Examples
     --------
@@ -38,15 +41,25 @@ def principal_components(
     from sklearn.decomposition import PCA, TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = _as_matrix(X)
+    rows = X if project is None else _as_matrix(project)
     n_components = min(n_components, min(X.shape) - (0 if center else 1))
     if weighting != "raw":
         norm: Any = "l2" if weighting == "tfidf" else None
-        X = TfidfTransformer(norm=norm).fit_transform(X)
+        transformer = TfidfTransformer(norm=norm).fit(X)
+        X, rows = transformer.transform(X), transformer.transform(rows)
     if center:
+        X, rows = _dense(X), _dense(rows)
         solver = PCA(n_components, svd_solver="randomized", random_state=seed)
-        dense = np.asarray(X.toarray(), dtype=np.float64) if sparse.issparse(X) else X
-        projected = solver.fit_transform(dense)
     else:
-        projected = TruncatedSVD(n_components, random_state=seed).fit_transform(X)
+        solver = TruncatedSVD(n_components, random_state=seed)
+    projected = solver.fit_transform(X) if project is None else solver.fit(X).transform(rows)
     return np.ascontiguousarray(projected, dtype=np.float32)
+
+
+def _as_matrix(X: Any) -> Any:
+    return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -10,6 +10,7 @@ from corrvae._lazy import attach as _attach
 
 if TYPE_CHECKING:
     from corrvae.graphs.canonical import DroppedEdgesWarning as DroppedEdgesWarning
+    from corrvae.graphs.features import graph_features as graph_features
     from corrvae.graphs.forests import enumerate_forests as enumerate_forests
     from corrvae.graphs.forests import sample_forest as sample_forest
     from corrvae.graphs.graph import CorrelationGraph as CorrelationGraph
@@ -26,6 +27,7 @@ _HOMES = {
     "SpanningPlan": ".weights",
     "SpanningWeights": ".weights",
     "enumerate_forests": ".forests",
+    "graph_features": ".features",
     "sample_forest": ".forests",
     "spanning_weights": ".weights",
     "split_edges": ".splits",
@@ -38,6 +40,7 @@ __all__ = [
     "SpanningPlan",
     "SpanningWeights",
     "enumerate_forests",
+    "graph_features",
     "sample_forest",
     "spanning_weights",
     "split_edges",

@@ -1,0 +1,127 @@
+"""A run to be made, with all that it needs: it can be written down and handed to another process."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from corrvae.errors import DataFileError
+from corrvae.experiments.recipes import Entry, Recipe
+from corrvae.experiments.records import Record, read_record, record_path
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """One model with one seed.
+
+    Attributes
+    ----------
+    task, recipe
+        Such as "links" and "paper".
+    entry
+        The model with its settings.
+    data
+        Settings of the data.
+    seed
+        Of data, splits and training.
+    folder
+        The folder of results.
+    command
+        The command that repeats it.
+    """
+
+    task: str
+    recipe: str
+    entry: Entry
+    data: dict[str, Any]
+    seed: int
+    folder: Path
+    command: str
+
+    @property
+    def title(self) -> str:
+        """The job in a few words."""
+        return f"{self.entry.label}, seed {self.seed}"
+
+    @property
+    def path(self) -> Path:
+        """Where its record goes."""
+        return record_path(self.folder, self.task, self.recipe, self.entry.model, self.seed)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where its training waits if it is interrupted."""
+        return self.folder / ".partial" / self.task / self.recipe / self.entry.model / f"seed-{self.seed}"
+
+    def to_json(self) -> str:
+        """Write it down on one line.
+
+        Examples
+        --------
+        >>> job = Job("links", "quick", Entry("degree", "degree", "degree"), {"name": "small"}, 0, Path("r"), "repeat")
+        >>> Job.from_json(job.to_json()) == job
+        True
+        """
+        return json.dumps({**asdict(self), "folder": str(self.folder)})
+
+    @classmethod
+    def from_json(cls, line: str) -> "Job":
+        """Read it again."""
+        document = json.loads(line)
+        entry = document.pop("entry")
+        return cls(**{**document, "entry": Entry(**entry), "folder": Path(document["folder"])})
+
+    def finished(self) -> Record | None:
+        """Give its record if it was run before; one of other settings or data is refused.
+
+        A record that cannot be read is named, not overwritten.
+        """
+        if not self.path.exists():
+            return None
+        record = read_record(self.path)
+        asked = json.loads(self.to_json())
+        made = {**record.settings, "data": record.data.get("settings")}
+        for name in ("method", "parameters", "metric", "redraw", "graph_features", "data"):
+            wanted = asked["data"] if name == "data" else asked["entry"][name]
+            if made.get(name) != wanted:
+                what = _difference(made.get(name), wanted)
+                raise DataFileError(
+                    self.path, f"was made with other settings ({name}: {what}); remove it, or choose another --out"
+                )
+        return record
+
+
+def jobs_of(recipe: Recipe, n_seeds: int, folder: Path, command: str) -> list[Job]:
+    """List the jobs of a recipe: every model with one seed, then with the next.
+
+    Parameters
+    ----------
+    recipe
+        The models.
+    n_seeds
+        Seeds 0, 1, ....
+    folder
+        The folder of results.
+    command
+        The command that repeats them.
+
+    Examples
+    --------
+    >>> from corrvae.experiments.recipes import find_recipe
+    >>> recipe = find_recipe("matching", "quick").choose(["vae", "ind"])
+    >>> [job.title for job in jobs_of(recipe, 2, Path("results"), "")]
+    ['VAE, seed 0', 'CVAE_ind, seed 0', 'VAE, seed 1', 'CVAE_ind, seed 1']
+    """
+    return [
+        Job(recipe.task, recipe.name, entry, dict(recipe.data), seed, folder, command)
+        for seed in range(n_seeds)
+        for entry in recipe.entries
+    ]
+
+
+def _difference(made: Any, wanted: Any) -> str:
+    if isinstance(made, dict) and isinstance(wanted, dict):
+        name = next(name for name in {**made, **wanted} if made.get(name) != wanted.get(name))
+        return f"{name} was {made.get(name)!r}, and is {wanted.get(name)!r} now"
+    return f"was {made!r}, and is {wanted!r} now"

@@ -1,0 +1,78 @@
+"""Small data in the shape of the real ones, for demonstrations that download nothing."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy import sparse
+
+from corrvae.graphs import CorrelationGraph
+
+# Dimensions of taste, how much it decides, and how popularity falls with the rank of an item.
+_TASTES, _STRENGTH, _FALL = 6, 4.0, 1.0
+_FEWEST_ITEMS, _FRIENDS = 12, 5
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SmallWorld:
+    """Users with items and friends.
+
+    Attributes
+    ----------
+    items
+        1 where the user of the row has the item of the column.
+    graph
+        An edge between friends; everybody has one.
+    """
+
+    items: sparse.csr_array
+    graph: CorrelationGraph
+
+
+def small_world(n_users: int, n_items: int, *, random_state: int | np.random.Generator | None = None) -> SmallWorld:
+    """Draw users whose tastes decide which items they take, and who befriends whom.
+
+    Items are taken in proportion to popularity, which falls as a power of the rank, times what the user's taste makes
+    of it; how many is drawn from a power law too. Friends have similar tastes, and some users have many.
+
+    Parameters
+    ----------
+    n_users, n_items
+        Sizes.
+    random_state
+        Seed or generator.
+
+    Examples
+    --------
+    >>> world = small_world(50, 40, random_state=0)
+    >>> world.items.shape, world.graph.n_vertices, int(world.graph.degrees.min()) > 0
+    ((50, 40), 50, True)
+    """
+    if n_users < 2 * _FRIENDS or n_items < 2 * _FEWEST_ITEMS:
+        raise ValueError(f"a small world needs {2 * _FRIENDS} users and {2 * _FEWEST_ITEMS} items or more")
+    generator = np.random.default_rng(random_state)
+    tastes = generator.standard_normal((n_users, _TASTES))
+    kinds = generator.standard_normal((n_items, _TASTES)) / np.sqrt(_TASTES)
+    popularity = -_FALL * np.log(np.arange(1, n_items + 1))
+    wishes = _STRENGTH * tastes @ kinds.T + popularity
+    counts = np.minimum(_FEWEST_ITEMS + generator.pareto(1.5, n_users) * _FEWEST_ITEMS, n_items // 2).astype(int)
+    # the largest of these draw items without replacement, in proportion to the exponential of the wishes
+    order = np.argsort(-(wishes + generator.gumbel(size=wishes.shape)), axis=1)
+    rows = np.repeat(np.arange(n_users), counts)
+    columns = np.concatenate([order[user, :count] for user, count in enumerate(counts)])
+    items = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n_users, n_items))
+    return SmallWorld(items, _friends(tastes, generator))
+
+
+def _friends(tastes: np.ndarray, generator: np.random.Generator) -> CorrelationGraph:
+    """Everybody chooses a few, the nearer in taste and the better known the likelier."""
+    n_users = len(tastes)
+    fame = generator.pareto(2.0, n_users)
+    squares = np.square(tastes).sum(axis=1)
+    near = tastes @ tastes.T - 0.5 * (squares[:, None] + squares)
+    liking = near + np.log1p(fame) + generator.gumbel(size=(n_users, n_users))
+    np.fill_diagonal(liking, -np.inf)
+    chosen = np.argpartition(-liking, _FRIENDS, axis=1)[:, :_FRIENDS]
+    pairs = np.column_stack([np.repeat(np.arange(n_users), _FRIENDS), chosen.ravel()])
+    return CorrelationGraph(np.unique(np.sort(pairs, axis=1), axis=0), n_users)

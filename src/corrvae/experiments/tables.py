@@ -1,0 +1,155 @@
+"""Tables of results beside the paper's numbers, for a terminal and as Markdown."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from corrvae.errors import DataFileError
+from corrvae.experiments.published import TASKS, Task
+from corrvae.experiments.recipes import RECIPES
+from corrvae.experiments.records import Record, read_record
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RECIPES = ("recommended", "paper", "quick")
+_RECIPE_TITLES = {"recommended": "recommended recipe", "paper": "the paper's settings", "quick": "quick"}
+
+
+@final
+@dataclass(frozen=True)
+class ResultTable:
+    """Results of a task under one recipe, a row for each model.
+
+    Attributes
+    ----------
+    title
+        Task, data and recipe.
+    columns
+        What stands in each.
+    rows
+        The cells.
+    caption
+        How to read it.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str
+
+    def to_markdown(self) -> str:
+        """Give it as Markdown.
+
+        Examples
+        --------
+        >>> print(ResultTable("t", ("model", "NMI"), (("VAE", "0.1"),), "").to_markdown())
+        ### t
+        <BLANKLINE>
+        | model | NMI |
+        |---|---:|
+        | VAE | 0.1 |
+        """
+        rule = "|---|" + "---:|" * (len(self.columns) - 1)
+        lines = [f"### {self.title}", "", _line(self.columns), rule, *(_line(row) for row in self.rows)]
+        return "\n".join([*lines, "", self.caption] if self.caption else lines)
+
+    def to_rich(self) -> "Table":
+        """Give it for a terminal."""
+        from rich.table import Table
+
+        table = Table(title=self.title, caption=self.caption)
+        for number, column in enumerate(self.columns):
+            table.add_column(column, justify="left" if number == 0 else "right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+def result_table(records: Iterable[Record]) -> ResultTable:
+    """Summarise the records of one task and recipe.
+
+    Scores are means over seeds; the main one with its standard deviation (of the sample), where there are two seeds or
+    more.
+
+    Parameters
+    ----------
+    records
+        Of one task and recipe, in any order.
+    """
+    records = sorted(records, key=lambda record: record.seed)
+    if not records:
+        raise ValueError("there are no records to make a table of")
+    kinds = {(record.task, record.recipe) for record in records}
+    if len(kinds) > 1:
+        raise ValueError(f"a table is of one task and recipe, not of {len(kinds)}")
+    task, recipe = TASKS[records[0].task], records[0].recipe
+    others = {name: title for name, title in task.others.items() if any(name in record.scores for record in records)}
+    models = _in_order({record.model for record in records}, task.name, recipe)
+    rows = (_row([record for record in records if record.model == model], task, others) for model in models)
+    datasets = ", ".join(dict.fromkeys(str(record.data.get("name", "unknown data")) for record in records))
+    return ResultTable(
+        title=f"{task.name} on {datasets}: {_RECIPE_TITLES.get(recipe, recipe)}",
+        columns=("model", f"paper ({task.dataset})", task.metric_name, *others.values(), "seeds", "minutes", "MB"),
+        rows=tuple(rows),
+        caption=f"{task.metric_name}: mean ± standard deviation over seeds; minutes and peak memory of a run: means.",
+    )
+
+
+def task_tables(folder: Path, task: str) -> list[ResultTable]:
+    """Make the tables of a task from the records in a folder, one for each recipe."""
+    tables = []
+    for recipe in _RECIPES:
+        records = [read_record(path) for path in sorted((folder / task / recipe).glob("*/seed-*.json"))]
+        if records:
+            tables.append(result_table(records))
+    return tables
+
+
+def write_tables(folder: Path, task: str) -> Path:
+    """Write the tables of a task as Markdown, whole or not at all, and say where they are."""
+    path = folder / f"{task}.md"
+    text = "\n\n".join(table.to_markdown() for table in task_tables(folder, task))
+    draft = path.with_suffix(".md.part")
+    try:
+        draft.write_text(text + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise DataFileError(path, f"cannot be written ({error.strerror or error})") from error
+    return path
+
+
+def spread(values: Sequence[float]) -> str:
+    """Give mean and standard deviation.
+
+    Examples
+    --------
+    >>> spread([0.2, 0.4]), spread([0.25])
+    ('0.3000 ± 0.1414', '0.2500')
+    """
+    mean = f"{statistics.fmean(values):.4f}"
+    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.4f}"
+
+
+def _row(records: list[Record], task: Task, others: Iterable[str]) -> tuple[str, ...]:
+    label, model = records[-1].label, records[-1].model
+    published = task.published.get(model)
+    cells = [label, "" if published is None else str(published), spread([r.scores[task.metric] for r in records])]
+    for name in others:
+        values = [record.scores[name] for record in records if name in record.scores]
+        cells.append(f"{statistics.fmean(values):.4g}" if values else "")
+    minutes = statistics.fmean(record.seconds for record in records) / 60
+    megabytes = statistics.fmean(record.peak_megabytes for record in records)
+    return (*cells, str(len(records)), f"{minutes:.1f}", f"{megabytes:,.0f}")
+
+
+def _in_order(models: set[str], task: str, recipe: str) -> list[str]:
+    """In the order of the recipe; models that it does not have any more come last."""
+    known = RECIPES[task, recipe].models if (task, recipe) in RECIPES else ()
+    return [model for model in known if model in models] + sorted(models - set(known))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

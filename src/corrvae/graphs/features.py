@@ -1,0 +1,44 @@
+"""Features with the graph's own rows beside them."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from corrvae.graphs.graph import CorrelationGraph
+
+
+def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
+    """Put each vertex's row of the adjacency matrix, 0 or 1, beside its features: [X, A].
+
+    An encoder that reads features alone cannot know a vertex's neighbours. Given these features, it does, and a
+    multinomial likelihood explains both parts: what a point has, and whom it is linked to. This suits links among the
+    vertices of training; a new row has no adjacency to give. Take the training graph, or held-out edges would be told.
+
+    Parameters
+    ----------
+    X
+        Features, dense or sparse, with a row for each vertex.
+    graph
+        The graph whose vertex i is row i.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Of shape (n_vertices, n_features + n_vertices), in float32. Conductances are left out.
+
+    Examples
+    --------
+    >>> graph = CorrelationGraph.from_edges([(0, 1), (1, 2)])
+    >>> graph_features([[5.0], [0.0], [6.0]], graph).toarray().tolist()
+    [[5.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [6.0, 0.0, 1.0, 0.0]]
+    """
+    if np.ndim(X) != 2 and not sparse.issparse(X):
+        raise ValueError(f"X must have two dimensions, not {np.ndim(X)}")
+    features = sparse.csr_array(X, dtype=np.float32)
+    n_rows = len(features.indptr) - 1
+    if n_rows != graph.n_vertices:
+        raise ValueError(f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows")
+    adjacency = sparse.csr_array(graph.to_scipy(), dtype=np.float32)
+    adjacency.data[:] = 1.0
+    return sparse.csr_array(sparse.hstack([features, adjacency], format="csr"))

@@ -1,0 +1,94 @@
+import re
+
+import pytest
+from rich.console import Console
+
+from corrvae.errors import DataFileError
+from corrvae.experiments.records import write_record
+from corrvae.experiments.tables import result_table, task_tables, write_tables
+from support.experiments import made_record
+
+# By hand: the mean of 0.2, 0.3 and 0.7 is 0.4; the squares of -0.2, -0.1 and 0.3 sum to 0.14, halved 0.07, its root
+# 0.2646. The seconds 60, 90 and 120 are 1.5 minutes on average.
+RECORDS = [
+    *(
+        made_record(seed=seed, scores={"nmi": nmi, "ari": 2 * nmi, "residual": 1e-6}, seconds=seconds)
+        for seed, nmi, seconds in ((2, 0.7, 120.0), (0, 0.2, 60.0), (1, 0.3, 90.0))
+    ),
+    made_record(model="truth", label="true z", scores={"nmi": 0.9}, peak_megabytes=1234.5),
+    made_record(model="vae", label="VAE", scores={"nmi": 0.004, "ari": 0.001}),
+]
+
+
+def test_by_hand():
+    table = result_table(RECORDS)
+    assert table.title == "clustering on synthetic tree, 60 points: the paper's settings"
+    assert table.columns == (
+        "model",
+        "paper (synthetic tree, 10,000 points)",
+        "NMI",
+        "ARI",
+        "residual",
+        "seeds",
+        "minutes",
+        "MB",
+    )
+    assert table.rows == (
+        ("VAE", "0.0031 ± 0.0059", "0.0040", "0.001", "", "1", "1.5", "512"),
+        ("CVAE_ind", "0.2821 ± 0.1599", "0.4000 ± 0.2646", "0.8", "1e-06", "3", "1.5", "512"),
+        ("true z", "", "0.9000", "", "", "1", "1.5", "1,234"),
+    )
+
+
+def test_markdown_has_a_cell_for_each_column():
+    lines = result_table(RECORDS).to_markdown().splitlines()
+    assert lines[0].startswith("### clustering on")
+    assert {line.count("|") for line in lines if line.startswith("|")} == {9}
+    assert "| CVAE_ind | 0.2821 ± 0.1599 | 0.4000 ± 0.2646 | 0.8 | 1e-06 | 3 | 1.5 | 512 |" in lines
+
+
+def test_matching_names_its_data_and_the_papers():
+    record = made_record(task="matching", scores={"reciprocal_rank": 0.5, "hits_1": 0.4}, data={"name": "MovieLens-1M"})
+    table = result_table([record])
+    assert "MovieLens-1M" in table.title
+    assert table.columns[1] == "paper (MovieLens-20M)"
+    assert table.rows[0][1:4] == ("0.6608 ± 0.0066", "0.5000", "0.4")
+
+
+def test_a_model_that_the_recipe_lost_comes_last():
+    table = result_table([*RECORDS, made_record(model="older", label="older")])
+    assert [row[0] for row in table.rows] == ["VAE", "CVAE_ind", "true z", "older"]
+
+
+def test_the_terminal_shows_the_same():
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    console.print(result_table(RECORDS).to_rich())
+    shown = console.export_text()
+    for cell in ("0.4000 ± 0.2646", "0.2821 ± 0.1599", "true z", "paper (synthetic tree, 10,000 points)"):
+        assert cell in shown
+    console.file.close()
+
+
+def test_what_is_not_of_one_kind_is_refused():
+    with pytest.raises(ValueError, match="no records"):
+        result_table([])
+    with pytest.raises(ValueError, match="one task and recipe, not of 2"):
+        result_table([*RECORDS, made_record(recipe="quick")])
+
+
+def test_a_file_has_a_table_for_each_recipe(tmp_path):
+    for record in (*RECORDS, made_record(recipe="recommended"), made_record(task="links", scores={"ncrr": 0.1})):
+        write_record(tmp_path, record)
+    path = write_tables(tmp_path, "clustering")
+    assert path == tmp_path / "clustering.md"
+    titles = re.findall("^### (.*)", path.read_text(), re.MULTILINE)
+    assert [title.rpartition(": ")[2] for title in titles] == ["recommended recipe", "the paper's settings"]
+    assert len(task_tables(tmp_path, "links")) == 1
+    assert not (tmp_path / "clustering.md.part").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    write_record(tmp_path, RECORDS[0])
+    (tmp_path / "clustering.md").mkdir()
+    with pytest.raises(DataFileError, match=r"clustering\.md: cannot be written"):
+        write_tables(tmp_path, "clustering")
