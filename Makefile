@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 
 .PHONY: demo test lint docs bench format wheel clean
 
-demo: $(VENV)/.installed  ## what exists, shown: spanning weights of a built-in graph, drawn
+demo: $(VENV)/.installed  ## VAE, CVAE_ind and CVAE_corr on a small tree: a table, and a report with pictures
 	$(BIN)/corrvae demo
 
 test: $(VENV)/.installed-dev  ## lint, type-check, test

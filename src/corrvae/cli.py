@@ -1,9 +1,13 @@
 """The command line. Heavy imports wait until a command needs them, so that help answers at once."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from corrvae.experiments.running import Tally
 
 app = typer.Typer(
     help="Correlated variational auto-encoders: embeddings for data points whose correlations are known as a graph.",
@@ -25,20 +29,17 @@ def _corrvae(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("corrvae-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("corrvae-demo"),
 ) -> None:
-    """Show what there is on built-in graphs: spanning weights, in a table and a picture.
+    """Train on a small built-in tree, without and with its graph: a table, and a report with pictures.
 
-    Example: corrvae demo --out /tmp/demo
+    It takes two minutes or so. What is in the folder already is not computed again.
+
+    Example: corrvae demo --out demo
     """
     from corrvae.demo import run_demo
-    from corrvae.errors import CorrvaeError
 
-    try:
-        run_demo(out)
-    except CorrvaeError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from error
+    _run_experiments(lambda: run_demo(out))
 
 
 @app.command()
@@ -79,13 +80,21 @@ def reproduce(
 
     Example: corrvae reproduce clustering --quick
     """
-    from corrvae.errors import CorrvaeError
-    from corrvae.experiments.reproduce import Request, failures_of
+    from corrvae.experiments.reproduce import Request
     from corrvae.experiments.reproduce import reproduce as run
 
     chosen = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
+    request = Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads)
+    _run_experiments(lambda: run(request))
+
+
+def _run_experiments(run: "Callable[[], Tally]") -> None:
+    """Run experiments, and turn what goes wrong into a sentence and an exit code."""
+    from corrvae.errors import CorrvaeError
+    from corrvae.experiments.reproduce import failures_of
+
     try:
-        tally = run(Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads))
+        tally = run()
     except (CorrvaeError, ValueError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error
