@@ -153,5 +153,28 @@ def test_numbers_are_those_of_the_terms_with_or_without_a_shortcut(pair):
     assert set(values) == {"total", "reconstruction", "singleton", "edge"} | ({"non_edge"} if pair else set())
     for name, value in values.items():
         assert value == pytest.approx(getattr(terms, name).item(), rel=1e-5)
-    elsewhere = objectives.Terms(terms.total, terms.means)  # as on a device
-    assert elsewhere.numbers() == pytest.approx(values, rel=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [0.5, (0.0, 2.0)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["vae", "ind", "perceptron", "learned"])
+def test_the_short_way_up_is_the_gradient_of_the_total(kind, weighted, gamma):
+    data = small_data()
+    model = small_model(
+        "perceptron" if kind == "perceptron" else None, tau=LearnedTau(0.7) if kind == "learned" else 0.7
+    )
+    edges = None if kind == "vae" else torch.tensor([[0, 1], [2, 3]])
+    batch = Batch(
+        data.table.rows(np.arange(6)),
+        5,
+        edges,
+        torch.tensor([0.5, 2.0]) if weighted and edges is not None else None,
+        vertex_weights=torch.linspace(0, 2, 5) if weighted else None,
+    )
+    gradients = []
+    for climb in (lambda terms: terms.climb(), lambda terms: terms.total.backward()):
+        model.zero_grad()
+        climb(model.terms(batch, data.population, gamma=gamma, warmup=0.6, noise=torch.ones(5, 3)))
+        gradients.append({name: parameter.grad.clone() for name, parameter in model.named_parameters()})
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], msg=name)

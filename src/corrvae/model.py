@@ -144,7 +144,7 @@ class CorrelatedModel(nn.Module):
     >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
     >>> batch = Batch(DenseRows(torch.rand(4, 6)), 3, edges=torch.tensor([[0, 3]]), edge_weights=torch.ones(1))
     >>> terms = model.terms(batch, Population(10, 9, 9.0))
-    >>> terms.total.backward()
+    >>> terms.climb()
     """
 
     def __init__(

@@ -120,7 +120,7 @@ def test_the_rows_of_each_term_are_found():
     def broken(name: str, place: int, value: float) -> tuple[str, tuple[int, ...]]:
         means = {key: Mean(mean.values.detach().clone(), mean.scale, mean.weights) for key, mean in terms.means.items()}
         means[name].values[place] = value
-        return broken_term(Terms(torch.tensor(math.nan), means), drawn)
+        return broken_term(Terms(means, terms.factors), drawn)
 
     vertices, edges = drawn.vertices, drawn.batch.edges.numpy()
     assert broken("reconstruction", 3, math.nan) == ("the reconstruction term", (vertices[3],))

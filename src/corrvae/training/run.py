@@ -86,7 +86,7 @@ class Run:
             drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
         )
         self.adam.forget_gradients()
-        terms.total.backward()
+        terms.climb()
         values = terms.numbers()
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)

@@ -1,16 +1,31 @@
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import log_softmax, softmax
 
 from corrvae.nn.kernels import sums
 from support.rows import matrices
 
 
-@given(matrices())
-def test_weighted_entries(matrix):
-    dense = np.random.default_rng(0).normal(size=matrix.shape)
+@given(matrices(), st.sampled_from([1.0, 1000.0]))
+def test_log_likelihood_of_counts(matrix, spread):
+    # outputs that are far apart leave probabilities of 0, whose logarithms are wanted all the same
+    outputs = spread * np.random.default_rng(0).normal(size=matrix.shape)
     values = np.empty(matrix.shape[0])
-    sums.weighted_entries(dense, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), matrix.data, values)
-    np.testing.assert_allclose(values, (dense * matrix.toarray()).sum(1), atol=1e-12)
+    entries = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), matrix.data
+    sums.log_likelihood_of_counts(outputs, softmax(outputs, axis=1), *entries, values)
+    expected = (log_softmax(outputs, axis=1) * matrix.toarray()).sum(1)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_not_a_number_reaches_the_log_likelihood():
+    for place in range(3):
+        outputs = np.zeros((1, 3))
+        outputs[0, place] = np.nan
+        values = np.zeros(1)
+        entries = np.array([1]), np.array([0, 1]), np.ones(1)
+        sums.log_likelihood_of_counts(outputs, softmax(outputs, axis=1), *entries, values)
+        assert np.isnan(values[0])
 
 
 @given(matrices())
@@ -20,8 +35,9 @@ def test_counts_gradient(matrix):
     counts = matrix.toarray()
     expected = gradient[:, None] * (counts - counts.sum(1, keepdims=True) * probabilities)
     columns, offsets = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
-    sums.counts_gradient(probabilities, columns, offsets, matrix.data, gradient)
-    np.testing.assert_allclose(probabilities, expected, atol=1e-12)
+    into = np.full(matrix.shape, np.nan)
+    sums.counts_gradient(probabilities, columns, offsets, matrix.data, gradient, into)
+    np.testing.assert_allclose(into, expected, atol=1e-12)
 
 
 NOBODY, NOTHING = np.empty((0, 2), np.int64), np.empty(0)
@@ -45,6 +61,14 @@ def test_draws_their_divergences_and_gradients():
     sums.draw_and_compare(joint, noise, NOBODY, *factors, np.array(0.0), z, kl, NOTHING)
     assert z.tolist() == [[7.0]]
     np.testing.assert_allclose(kl, 0.5 * (1 + 4 - 1) - np.log(2.0))
+    many = np.random.default_rng(0).uniform(1e-3, 3.0, (2, 12)).astype(np.float32)
+    some, of_many = np.empty((2, 6), np.float32), np.empty(2, np.float32)
+    eyes = np.ones(12, np.float32)
+    sums.draw_and_compare(
+        many, np.zeros_like(some), NOBODY, eyes, eyes, np.float32([0.0]).reshape(()), some, of_many, of_many[:0]
+    )
+    mean, stddev = many[:, :6].astype(np.float64), many[:, 6:].astype(np.float64)
+    np.testing.assert_allclose(of_many, ((mean**2 + stddev**2 - 1) / 2 - np.log(stddev)).sum(1), rtol=1e-6)
     gradients = np.array([[10.0]]), np.array([3.0]), NOTHING
     sums.draw_and_compare_gradient(joint, noise, NOBODY, *factors, *gradients, into)
     np.testing.assert_allclose(into, [[10 + 3, 30 + 3 * (2 - 1 / 2)], [0, 0]])

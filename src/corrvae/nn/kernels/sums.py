@@ -21,12 +21,17 @@ def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, valu
     """
     half = noise.shape[1]
     for row in range(len(noise)):
-        squares, logs = joint.dtype.type(0), joint.dtype.type(0)
+        squares = joint.dtype.type(0)
         for k in range(half):
             mean, stddev = joint[row, k], joint[row, half + k]
             z[row, k] = mean + stddev * noise[row, k]
             squares += mean * mean + stddev * stddev
-            logs += np.log(stddev)
+        logs = 0.0
+        for begin in range(half, 2 * half, 4):
+            product = 1.0  # four numbers of single precision stay within the range of double precision
+            for k in range(begin, min(begin + 4, 2 * half)):
+                product *= joint[row, k]
+            logs += np.log(product)
         kl[row] = (squares - half) / 2 - logs
     for pair in range(len(pairs)):
         x, y = joint[pairs[pair, 0]], joint[pairs[pair, 1]]
@@ -71,27 +76,37 @@ def soften_gradient(gradient, exponential, into):
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def weighted_entries(matrix, columns, offsets, weights, values):
-    """Sum each row's entries at the given columns times their weights."""
-    for row in range(len(matrix)):
-        total = matrix.dtype.type(0)
+def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, values):
+    """Sum each row's counts times log softmax(outputs), given the softmax.
+
+    The logarithm of the softmax's denominator is that of any output less its log-probability; it is taken at the
+    largest output of the row, whose probability is far from 0.
+    """
+    for row in range(len(outputs)):
+        largest = 0
+        for k in range(outputs.shape[1]):
+            # an output that is not a number counts as largest, so that it is passed on
+            if not outputs[row, k] <= outputs[row, largest]:
+                largest = k
+        denominator = outputs[row, largest] - np.log(probabilities[row, largest])
+        total = outputs.dtype.type(0)
         for entry in range(offsets[row], offsets[row + 1]):
-            total += weights[entry] * matrix[row, columns[entry]]
+            total += counts[entry] * (outputs[row, columns[entry]] - denominator)
         values[row] = total
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def counts_gradient(probabilities, columns, offsets, counts, gradient):
-    """Turn probabilities into the gradient of the multinomial log-likelihood, in place."""
+def counts_gradient(probabilities, columns, offsets, counts, gradient, into):
+    """Write the gradient of `log_likelihood_of_counts` with respect to the outputs to `into`."""
     for row in range(len(probabilities)):
         total = probabilities.dtype.type(0)
         for entry in range(offsets[row], offsets[row + 1]):
             total += counts[entry]
         scale = -total * gradient[row]
         for k in range(probabilities.shape[1]):
-            probabilities[row, k] *= scale
+            into[row, k] = scale * probabilities[row, k]
         for entry in range(offsets[row], offsets[row + 1]):
-            probabilities[row, columns[entry]] += counts[entry] * gradient[row]
+            into[row, columns[entry]] += counts[entry] * gradient[row]
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")

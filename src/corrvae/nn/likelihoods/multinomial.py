@@ -84,23 +84,25 @@ class _SparseCounts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, outputs: Tensor, target: SparseRows) -> Tensor:
-        log_probabilities = outputs.log_softmax(1)
         ctx.target = target
-        ctx.save_for_backward(log_probabilities)
         if outputs.device.type != "cpu":
+            log_probabilities = outputs.log_softmax(1)
+            ctx.save_for_backward(log_probabilities.exp())
             return target.sum_entries(target.take(log_probabilities).mul_(target.values))
-        values = outputs.new_empty(len(outputs))
-        sums.weighted_entries(log_probabilities.numpy(), *_entries(target), values.numpy())
+        probabilities, values = outputs.softmax(1), outputs.new_empty(len(outputs))
+        ctx.save_for_backward(probabilities)
+        sums.log_likelihood_of_counts(outputs.numpy(), probabilities.numpy(), *_entries(target), values.numpy())
         return values
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        (gradient,), (log_probabilities,), target = gradients, ctx.saved_tensors, ctx.target
-        into = log_probabilities.exp()
-        if into.device.type == "cpu":
-            sums.counts_gradient(into.numpy(), *_entries(target), gradient.contiguous().numpy())
+        (gradient,), (probabilities,), target = gradients, ctx.saved_tensors, ctx.target
+        if probabilities.device.type == "cpu":
+            into = torch.empty_like(probabilities)
+            given = gradient.contiguous().numpy()
+            sums.counts_gradient(probabilities.numpy(), *_entries(target), given, into.numpy())
             return into, None
-        into.mul_((-target.sums() * gradient)[:, None])
+        into = probabilities * (-target.sums() * gradient)[:, None]
         into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
         return into, None
 
