@@ -125,7 +125,7 @@ _BERNOULLI = {**_PAPER, "likelihood": "bernoulli"}
 _TREE_BASELINES = (
     Entry("sage", "GraphSAGE", "graph_sage", {"n_components": 100, "n_negatives": 20}, "mean_distance"),
     Entry("vgae", "VGAE", "variational_graph", {"n_components": 100}, "mean_distance"),
-    Entry("pca", "PCA of x", "principal_components", {"n_components": 10}, "mean_distance"),
+    Entry("pca", "PCA of x", "principal_components", {"n_components": 20}, "mean_distance"),
     Entry("truth", "true z", "latents", {}, "mean_distance"),
 )
 
