@@ -36,6 +36,18 @@ def test_choices_are_followed():
     assert own.pair_network.rank == 2
 
 
+def test_networks_may_read_features_in_different_forms():
+    def forms(**changes):
+        model = build_model(Architecture(6, 2, pair_network="bilinear", **changes), 0)
+        pairs = model.pair_inputs
+        return (model.inputs.normalize, model.inputs.dropout), pairs and (pairs.normalize, pairs.dropout)
+
+    assert forms(normalize="l2", dropout=0.5) == (("l2", 0.5), None)
+    assert forms(normalize=("l2", "raw"), dropout=0.5) == (("l2", 0.5), ("raw", 0.5))
+    assert forms(normalize="l2", dropout=(0.0, 0.5)) == (("l2", 0.0), ("l2", 0.5))
+    assert forms(normalize=("l2", "raw"), dropout=(0.1, 0.5)) == (("l2", 0.1), ("raw", 0.5))
+
+
 @pytest.mark.parametrize(("tau", "shape"), [("learned", ()), ("learned_per_dimension", (3,))])
 def test_tau_can_be_learned(tau, shape):
     learned = build_model(Architecture(6, 3, tau=tau), 0).tau

@@ -48,7 +48,7 @@ def same(model, other):
     [
         QUICK,
         QUICK_PAIRWISE,
-        {**QUICK_PAIRWISE, "normalize": ("l2", "raw")},
+        {**QUICK_PAIRWISE, "normalize": ("l2", "raw"), "dropout": (0.0, 0.5)},
         {**QUICK_PAIRWISE, "pair_network": "bilinear", "tau": "learned", "validation_fraction": 0.2},
         {**QUICK, "hidden": (6, 5), "normalize": "l2", "random_state": np.int64(3), "tau": "learned_per_dimension"},
     ],

@@ -29,6 +29,8 @@ def test_the_list_stays_humane():
         ({"hidden": (True,)}, "hidden must be positive whole numbers"),
         ({"normalize": ("l2", "l3")}, "or a pair of them"),
         ({"normalize": ["l2"]}, "or a pair of them"),
+        ({"dropout": (0.5, 1.0)}, r"or a pair of them \(encoder, pair network\)"),
+        ({"dropout": [0.5]}, "or a pair of them"),
         ({"patience": 3}, "validation_fraction"),
         ({"hidden": (3, 0)}, "hidden must be positive whole numbers"),
         ({"pair_hidden": ["wide"]}, "pair_hidden must be positive whole numbers"),
@@ -45,7 +47,7 @@ def test_what_goes_together_passes():
     check_parameters(
         CorrelatedVAE(gamma=[0, 5], likelihood=Gaussian, pair_network=PairBilinear, normalize=["l2", "raw"])
     )
-    check_parameters(CorrelatedVAE().set_params(hidden=[np.int64(3)]))
+    check_parameters(CorrelatedVAE().set_params(hidden=[np.int64(3)], dropout=(0, 0.5)))
 
 
 @pytest.mark.parametrize(("name", "kind"), [("likelihood", "Likelihood"), ("pair_network", "PairNetwork")])

@@ -55,12 +55,12 @@ class Architecture:
     pair_hidden: tuple[int, ...] | None = None
     tau: float | str = _START
     normalize: Normalization | tuple[Normalization, Normalization] = "raw"
-    dropout: float = 0.0
+    dropout: float | tuple[float, float] = 0.0
 
     @classmethod
     def of(cls, estimator: Any, n_features: int) -> "Architecture":
         """Read an estimator's parameters."""
-        pair_hidden, normalize = estimator.pair_hidden, estimator.normalize
+        pair_hidden, normalize, dropout = estimator.pair_hidden, estimator.normalize, estimator.dropout
         return cls(
             n_features=n_features,
             n_components=int(estimator.n_components),
@@ -70,7 +70,7 @@ class Architecture:
             pair_hidden=None if pair_hidden is None else tuple(int(width) for width in pair_hidden),
             tau=estimator.tau if isinstance(estimator.tau, str) else float(estimator.tau),
             normalize=tuple(normalize) if isinstance(normalize, list) else normalize,
-            dropout=float(estimator.dropout),
+            dropout=(float(dropout[0]), float(dropout[1])) if isinstance(dropout, tuple | list) else float(dropout),
         )
 
 
@@ -83,8 +83,7 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
     >>> sum(parameter.numel() for parameter in model.parameters())
     6016
     """
-    n_features, n_components, inputs = architecture.n_features, architecture.n_components, architecture.normalize
-    of_encoder, of_pairs = (inputs, None) if isinstance(inputs, str) else inputs
+    n_features, n_components = architecture.n_features, architecture.n_components
     # Modules draw from torch's own generator, on the default device: both are the caller's.
     with torch.random.fork_rng(devices=[]), torch.device(device):
         torch.default_generator.manual_seed(seed)
@@ -94,10 +93,20 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
             make_likelihood(architecture.likelihood, n_features),
             pair_network=_pair_network(architecture),
             tau=_tau(architecture),
-            inputs=InputTransform(of_encoder, dropout=architecture.dropout),
-            pair_inputs=of_pairs and InputTransform(of_pairs, dropout=architecture.dropout),
+            **_inputs(architecture),
         )
     return model.float()
+
+
+def _inputs(architecture: Architecture) -> dict[str, InputTransform]:
+    """What the networks read; an own transform for the pair network if anything is said of it alone."""
+    normalize, dropout = architecture.normalize, architecture.dropout
+    of_encoder, of_pairs = (normalize, normalize) if isinstance(normalize, str) else normalize
+    encoder_dropout, pair_dropout = dropout if isinstance(dropout, tuple) else (dropout, dropout)
+    inputs = {"inputs": InputTransform(of_encoder, dropout=encoder_dropout)}
+    if not isinstance(normalize, str) or isinstance(dropout, tuple):
+        inputs["pair_inputs"] = InputTransform(of_pairs, dropout=pair_dropout)
+    return inputs
 
 
 def _tau(architecture: Architecture) -> float | LearnedTau:

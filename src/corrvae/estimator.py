@@ -67,8 +67,9 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     normalize : {"raw", "binary", "l2", "log1p"} or pair of them
         What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
         explains them as they are.
-    dropout : float
-        Share of the features that are hidden from the networks at random while training.
+    dropout : float or pair of them
+        Share of the features that are hidden from the networks at random while training: from all, or (encoder, pair
+        network). Where edges are few, a pair network learns them by heart without it.
     missing : {"error", "mask"}
         Whether NaN is refused, or stands for an entry to be left out of the likelihood.
     max_epochs, max_steps : int, int or None
@@ -154,7 +155,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         pair_network: Any = "perceptron",
         pair_hidden: Sequence[int] | None = None,
         normalize: Normalization | Sequence[Normalization] = "raw",
-        dropout: float = 0.0,
+        dropout: float | Sequence[float] = 0.0,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int = 40,
         max_steps: int | None = None,

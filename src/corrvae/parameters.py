@@ -24,7 +24,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "pair_network": [StrOptions({"perceptron", "bilinear"}), callable],
     "pair_hidden": [tuple, list, None],
     "normalize": [StrOptions(set(NORMALIZATIONS)), tuple, list],
-    "dropout": [Interval(Real, 0, 1, closed="left")],
+    "dropout": [Interval(Real, 0, 1, closed="left"), tuple, list],
     "missing": [StrOptions({"error", "mask"})],
     "max_epochs": [_COUNT],
     "max_steps": [_COUNT, None],
@@ -69,6 +69,9 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(
             f"normalize must be one of {names}, or a pair of them (encoder, pair network); got {normalize}"
         )
+    dropout = estimator.dropout
+    if isinstance(dropout, tuple | list) and (len(dropout) != 2 or not all(map(_is_share, dropout))):
+        raise ValueError(f"dropout must be a share in [0, 1), or a pair of them (encoder, pair network); got {dropout}")
     for name, kind in (("likelihood", Likelihood), ("pair_network", PairNetwork)):
         made_by = getattr(estimator, name)
         if isinstance(made_by, type) and not issubclass(made_by, kind):
@@ -77,6 +80,10 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(
             f"patience={estimator.patience} needs rows to validate with; set validation_fraction, to 0.1 for example"
         )
+
+
+def _is_share(share: Any) -> bool:
+    return isinstance(share, Real) and not isinstance(share, bool) and 0 <= share < 1
 
 
 def _is_width(width: Any) -> bool:

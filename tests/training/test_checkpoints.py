@@ -98,6 +98,7 @@ def test_a_run_is_described_by_all_that_decides_its_course():
         describe(small_model(dropout=0.1)),
         describe(with_inputs("l2")),
         describe(with_inputs("l2", "pair_inputs")),
+        describe(with_inputs("raw", "pair_inputs")),
         describe(with_likelihood("poisson")),
         describe(data=small_data(redraw=lambda rows, _: small_matrix()[rows])),
         describe(data=small_data(table=FeatureTable(small_matrix(), missing=True))),

@@ -149,7 +149,7 @@ def _describe_model(model: CorrelatedModel) -> dict[str, Any]:
         "tau": "learned" if isinstance(model.tau, LearnedTau) else model.tau,
         "normalize": model.inputs.normalize,
         "dropout": model.inputs.dropout,
-        "pair_normalize": None if model.pair_inputs is None else model.pair_inputs.normalize,
+        "pair_inputs": model.pair_inputs and [model.pair_inputs.normalize, model.pair_inputs.dropout],
         "networks": {name: [str(tensor.dtype), *tensor.shape] for name, tensor in model.state_dict().items()},
     }
 
