@@ -83,7 +83,7 @@ def check_parameters(estimator: Any) -> None:
 
 
 def _is_share(share: Any) -> bool:
-    return isinstance(share, Real) and not isinstance(share, bool) and 0 <= share < 1
+    return isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) < 1
 
 
 def _is_width(width: Any) -> bool:
