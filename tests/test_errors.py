@@ -44,4 +44,7 @@ def test_a_training_error_says_where_it_happened():
     assert "1,200 steps edge" in str(error)
     assert "9, ...)" in str(error)
     assert f"last checkpoint is {Path('saved/step-1000')}" in str(error)
-    assert "no checkpoint" in str(TrainingError(0, "edge", (), None))
+    assert "look at these rows" in str(error)
+    nowhere = str(TrainingError(0, "edge", (), None))
+    assert "no checkpoint" in nowhere
+    assert "these rows" not in nowhere

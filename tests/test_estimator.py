@@ -118,7 +118,7 @@ def test_everything_outside_is_left_as_it_was():
             list(warnings.filters),
         )
 
-    settings = {**QUICK_PAIRWISE, "random_state": None, "validation_fraction": 0.2, "dropout": 0.2}
+    settings = {**QUICK_PAIRWISE, "random_state": None, "validation_fraction": 0.2, "dropout": (0.2, 0.5)}
     with unchecked():  # beartype draws from Python's generator which items of a list to look at
         before, features = outside(), X.copy()
         model = CorrelatedVAE(**settings).fit(features, graph=GRAPH)
@@ -333,7 +333,8 @@ def interrupt_at(step):
 
 
 def test_a_checkpoint_takes_an_interrupted_fit_to_the_same_end(tmp_path):
-    settings = {**QUICK_PAIRWISE, "validation_fraction": 0.2, "dropout": 0.1, "evaluate_every": 4}
+    forms = {"normalize": ("l2", "raw"), "dropout": (0.1, 0.5)}
+    settings = {**QUICK_PAIRWISE, **forms, "validation_fraction": 0.2, "evaluate_every": 4}
     whole = CorrelatedVAE(**settings).fit(X, graph=GRAPH)
     model = CorrelatedVAE(**settings)
     with pytest.warns(UserWarning, match="interrupted at step 7"):

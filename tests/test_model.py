@@ -78,8 +78,9 @@ def test_targets_and_sample_weights():
     assert alone["reconstruction"] == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_noise_and_dropout_come_from_the_generator_alone():
-    model = make(inputs=InputTransform(dropout=0.5))
+@pytest.mark.parametrize("hidden_from", ["inputs", "pair_inputs"])
+def test_noise_and_dropout_come_from_the_generator_alone(hidden_from):
+    model = make(PairPerceptron(5, 2, hidden=(7,)), **{hidden_from: InputTransform(dropout=0.5)})
     batch = Batch(ROWS, 3, EDGES, torch.ones(3))
     before = torch.get_rng_state()
     totals = [model.terms(batch, WHOLE, generator=torch.Generator().manual_seed(s)).floats() for s in (1, 1, 2)]

@@ -153,6 +153,13 @@ def test_numbers_are_those_of_the_terms_with_or_without_a_shortcut(pair):
     assert set(values) == {"total", "reconstruction", "singleton", "edge"} | ({"non_edge"} if pair else set())
     for name, value in values.items():
         assert value == pytest.approx(getattr(terms, name).item(), rel=1e-5)
+    for name, value in terms._transferred().items():  # as from another device
+        assert value == pytest.approx(values[name], rel=1e-5)
+
+
+def test_an_objective_of_constants_cannot_be_climbed():
+    with pytest.raises(ValueError, match="to be learned"):
+        objectives.Terms({"reconstruction": objectives.Mean(torch.ones(2), 0.5)}, {"reconstruction": 1.0}).climb()
 
 
 @pytest.mark.parametrize("gamma", [0.5, (0.0, 2.0)])

@@ -29,6 +29,7 @@ def test_the_list_stays_humane():
         ({"hidden": (True,)}, "hidden must be positive whole numbers"),
         ({"normalize": ("l2", "l3")}, "or a pair of them"),
         ({"normalize": ["l2"]}, "or a pair of them"),
+        ({"normalize": (["l2"], "raw")}, "or a pair of them"),
         ({"dropout": (0.5, 1.0)}, r"or a pair of them \(encoder, pair network\)"),
         ({"dropout": [0.5]}, "or a pair of them"),
         ({"patience": 3}, "validation_fraction"),

@@ -46,23 +46,6 @@ def check_run(
             raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
-def check_domain(likelihood: Likelihood, matrix: Matrix) -> None:
-    """Refuse the first entry that a likelihood cannot explain; negative ones in the words that scikit-learn expects.
-
-    Examples
-    --------
-    >>> from corrvae.nn.likelihoods import Poisson
-    >>> check_domain(Poisson(2), np.array([[3.0, 0.0]]))
-    """
-    try:
-        likelihood.check(matrix)
-    except ValueError as error:
-        entries = matrix.data if isinstance(matrix, sparse.csr_array) else matrix
-        if np.fmin.reduce(entries, axis=None) < 0 and not likelihood.admits(np.array([-1.0])).any():
-            raise ValueError(f"Negative values in data: {error}") from error
-        raise
-
-
 def mention_empty_rows(matrix: Matrix) -> None:
     """Warn of rows of zeros, which say nothing to a likelihood of draws given their number.
 

@@ -83,8 +83,9 @@ class TrainingError(CorrvaeError, ArithmeticError):
         shown = ", ".join(map(str, self.rows[:10])) + (", ..." if len(self.rows) > 10 else "")
         where = f" (rows {shown})" if self.rows else ""
         kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
+        look = "look at these rows, " if self.rows else ""
         return (
             f"after {self.step:,} steps {self.term} is infinite or not a number{where}; "
-            'look at these rows, let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
+            f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
             f"learning rate. {kept}"
         )

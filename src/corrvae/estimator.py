@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corrvae.alignment import AlignedRows, align
 from corrvae.bound import evidence_bound
 from corrvae.building import Architecture
-from corrvae.checks import check_domain, check_first_batch, check_run, mention_empty_rows, mention_ids
+from corrvae.checks import check_first_batch, check_run, mention_empty_rows, mention_ids
 from corrvae.fitting import FitData, Seeds, plan_fit, run_plan, settings_of
 from corrvae.generation import PriorSample, expected_features, sample_prior, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
@@ -256,7 +256,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             sample_weight = check_weights(sample_weight, table)
         seeds, architecture = Seeds.of(self.random_state), Architecture.of(self, learner.n_features_in_)
         start = go_on(self.model_, self._past, architecture, seeds) if goes_on else start_anew(architecture, seeds)
-        check_domain(start.model.likelihood, table.matrix)
+        start.model.likelihood.check(table.matrix)
         if self.likelihood == "multinomial":
             mention_empty_rows(table.matrix)
         redraw = check_first_batch(redraw, start.model.likelihood)
@@ -367,7 +367,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_is_fitted(self)
         table = self._read(X)
-        check_domain(self.model_.likelihood, table.matrix)
+        self.model_.likelihood.check(table.matrix)
         edges, weights = None, None
         if graph is not None:
             graph = align(table.n_rows, table.ids, graph).graph

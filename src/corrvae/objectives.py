@@ -116,6 +116,8 @@ class Terms:
         the total, and to lead the derivative back through its sums, takes a twentieth of a small step.
         """
         learned = [name for name, mean in self.means.items() if mean.values.requires_grad]
+        if not learned:
+            raise ValueError("nothing that this objective depends on is to be learned")
         values = [self.means[name].values for name in learned]
         torch.autograd.backward(values, [self.means[name].slope(self.factors[name]) for name in learned])
 
@@ -124,15 +126,19 @@ class Terms:
         if all(mean.values.device.type == "cpu" for mean in self.means.values()):
             found = {name: mean.number() for name, mean in self.means.items()}
         else:
-            with torch.no_grad():  # in one transfer from the device
-                values = torch.stack([mean.value for mean in self.means.values()]).tolist()
-            found = dict(zip(self.means, values, strict=True))
+            found = self._transferred()
         return {"total": sum(factor * found[name] for name, factor in self.factors.items()), **found}
 
     def floats(self) -> dict[str, float]:
         """Give all terms and the total as numbers by name; a term that the objective does not have is 0."""
         found = self.numbers()
         return {name: found.get(name, 0.0) for name in ("reconstruction", "singleton", "edge", "non_edge", "total")}
+
+    def _transferred(self) -> dict[str, float]:
+        """Give the terms as numbers, in one transfer from the device."""
+        with torch.no_grad():
+            values = torch.stack([mean.value for mean in self.means.values()]).tolist()
+        return dict(zip(self.means, values, strict=True))
 
     def _value(self, name: str) -> Tensor:
         if name in self.means:

@@ -62,9 +62,7 @@ def check_parameters(estimator: Any) -> None:
             raise ValueError(f"gamma must be a number or a pair of numbers (singletons, pairs), got {gamma}")
         gamma_pair((gamma[0], gamma[1]))
     normalize = estimator.normalize
-    if not isinstance(normalize, str) and (
-        len(normalize) != 2 or any(part not in NORMALIZATIONS for part in normalize)
-    ):
+    if not isinstance(normalize, str) and (len(normalize) != 2 or not all(map(_is_form, normalize))):
         names = ", ".join(f'"{name}"' for name in NORMALIZATIONS)
         raise ValueError(
             f"normalize must be one of {names}, or a pair of them (encoder, pair network); got {normalize}"
@@ -80,6 +78,10 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(
             f"patience={estimator.patience} needs rows to validate with; set validation_fraction, to 0.1 for example"
         )
+
+
+def _is_form(form: Any) -> bool:
+    return isinstance(form, str) and form in NORMALIZATIONS
 
 
 def _is_share(share: Any) -> bool:

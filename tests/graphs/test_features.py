@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,3 +36,18 @@ def test_what_does_not_fit_is_refused():
         graph_features(np.eye(3), graph)
     with pytest.raises(ValueError, match="two dimensions"):
         graph_features(np.ones(2), graph)
+
+
+def test_a_frame_in_another_order_is_refused():
+    graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"another order than the vertices of the graph; take graph\.subgraph"):
+        graph_features(frame, graph)
+    found = graph_features(frame, graph.subgraph(frame.index))
+    assert found.toarray().tolist() == [[1, 0, 1, 0], [2, 1, 0, 1], [3, 0, 1, 0]]
+    assert graph_features(frame.reset_index(drop=True), graph).shape == (3, 4)
+
+
+def test_what_is_no_graph_is_refused():
+    with pytest.raises(TypeError, match="must be a CorrelationGraph, not ndarray"):
+        graph_features(np.eye(3), np.eye(3))

@@ -218,6 +218,10 @@ def test_pairs_are_placed():
         place_pairs(np.zeros((2, 3), np.int64), unknown)
     with pytest.raises(TypeError, match="a list or an array of pairs, got 5"):
         place_pairs(5, unknown)
+    with pytest.raises(TypeError, match="a list or an array of pairs, got 'ab'"):
+        place_pairs("ab", known)
+    with pytest.raises(TypeError, match="not a CorrelationGraph; its id_pairs are"):
+        place_pairs(CorrelationGraph.from_edges([("a", "b")]), known)
     assert place_pairs(np.empty(0), unknown).shape == (0, 2)
     twice = NamedPoints(points, np.array(["a", "b", "a"], dtype=object), True)
     with pytest.raises(ValueError, match="X holds id 'a' twice, at positions 0 and 2"):

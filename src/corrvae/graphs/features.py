@@ -8,7 +8,7 @@ from scipy import sparse
 from corrvae.graphs.graph import CorrelationGraph
 
 
-def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
+def graph_features(X: Any, graph: Any) -> sparse.csr_array:
     """Put each vertex's row of the adjacency matrix, 0 or 1, beside its features: [X, A].
 
     An encoder that reads features alone cannot know a vertex's neighbours. Given these features, it does, and a
@@ -19,8 +19,8 @@ def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
     ----------
     X
         Features, dense or sparse, with a row for each vertex.
-    graph
-        The graph whose vertex i is row i.
+    graph : CorrelationGraph
+        The graph whose vertex i is row i; a data frame whose index has its ids must be in its order.
 
     Returns
     -------
@@ -33,6 +33,9 @@ def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
     >>> graph_features([[5.0], [0.0], [6.0]], graph).toarray().tolist()
     [[5.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [6.0, 0.0, 1.0, 0.0]]
     """
+    if not isinstance(graph, CorrelationGraph):
+        raise TypeError(f"graph must be a CorrelationGraph, not {type(graph).__name__}")
+    _refuse_another_order(X, graph)
     if np.ndim(X) != 2 and not sparse.issparse(X):
         raise ValueError(f"X must have two dimensions, not {np.ndim(X)}")
     features = sparse.csr_array(X, dtype=np.float32)
@@ -42,3 +45,15 @@ def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
     adjacency = sparse.csr_array(graph.to_scipy(), dtype=np.float32)
     adjacency.data[:] = 1.0
     return sparse.csr_array(sparse.hstack([features, adjacency], format="csr"))
+
+
+def _refuse_another_order(X: Any, graph: CorrelationGraph) -> None:
+    """Refuse a data frame that holds the graph's ids in another order, which would get the neighbours of others."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index):
+        return
+    ids, known = list(index), graph.ids.tolist()
+    if ids != known and set(ids) == set(known):
+        raise ValueError(
+            "the rows of X are in another order than the vertices of the graph; take graph.subgraph(X.index) instead"
+        )

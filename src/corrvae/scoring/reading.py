@@ -239,6 +239,10 @@ def place_pairs(pairs: Any, named: NamedPoints) -> Int[np.ndarray, "pairs 2"]:
     [[1, 0]]
     """
     refuse_repeats(named, "X")
+    if isinstance(pairs, CorrelationGraph):
+        raise TypeError("pairs must be pairs of ids or rows, not a CorrelationGraph; its id_pairs are")
+    if isinstance(pairs, str):
+        raise TypeError(f"pairs must be a list or an array of pairs, got {pairs!r}")
     shape = getattr(pairs, "shape", None)
     if shape is not None and shape != (0,) and (len(shape) != 2 or shape[1] != 2):
         raise ValueError(f"pairs must have two columns, the two points of each; got shape {tuple(shape)}")

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
@@ -16,6 +17,25 @@ def test_log_likelihood_of_counts(matrix, spread):
     sums.log_likelihood_of_counts(outputs, softmax(outputs, axis=1), *entries, values)
     expected = (log_softmax(outputs, axis=1) * matrix.toarray()).sum(1)
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_digits_are_kept_where_all_outputs_are_large():
+    outputs = np.random.default_rng(0).normal(size=(5, 40)).astype(np.float32) + np.float32(1e4)
+    counts = np.ones((5, 40), np.float32)
+    entries = np.tile(np.arange(40), 5), np.arange(6) * 40, counts.ravel()
+    values = np.empty(5, np.float32)
+    sums.log_likelihood_of_counts(outputs, softmax(outputs, axis=1).astype(np.float32), *entries, values)
+    np.testing.assert_allclose(values, log_softmax(outputs.astype(np.float64), axis=1).sum(1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("stddev", [1e-4, 1e-37, 1e18])
+def test_divergences_of_very_small_and_very_large_deviations(kind, stddev):
+    joint = np.concatenate([np.zeros((1, 101)), np.full((1, 101), stddev)], axis=1).astype(kind)
+    z, kl, ones = np.empty((1, 101), kind), np.empty(1, kind), np.ones(202, kind)
+    sums.draw_and_compare(joint, np.zeros_like(z), NOBODY, ones, ones, np.zeros((), kind), z, kl, np.empty(0, kind))
+    exact = 101 * ((float(kind(stddev)) ** 2 - 1) / 2 - np.log(float(kind(stddev))))
+    np.testing.assert_allclose(kl, kind(exact), rtol=1e-5)
 
 
 def test_what_is_not_a_number_reaches_the_log_likelihood():

@@ -4,7 +4,7 @@ import torch
 from scipy import sparse
 
 from corrvae.nn import DenseRows, EntrywiseLikelihood, FeatureTable, make_likelihood
-from corrvae.nn.likelihoods import Poisson, base
+from corrvae.nn.likelihoods import Bernoulli, Gaussian, Poisson, base
 from support.likelihoods import assert_sparse_equals_dense, counts
 
 
@@ -64,3 +64,18 @@ def test_sparse_rows_far_from_zero_keep_their_digits(size):
     gaussian = make_likelihood("gaussian", 40)
     expected = gaussian.double().log_prob(outputs.double(), DenseRows(rows.dense().double()))
     torch.testing.assert_close(gaussian.float().log_prob(outputs, rows).double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_entries_that_cannot_be_explained_are_named(make):
+    X = np.zeros((3, 3))
+    X[1, 2] = -2
+    with pytest.raises(ValueError, match="Negative values in data: row 1, column 2 holds -2"):
+        Poisson(3).check(make(X))
+    with pytest.raises(ValueError, match=r"row 1, column 2 holds 2, but .* \[0, 1\]") as caught:
+        Bernoulli(3).check(make(-X))
+    assert "Negative" not in str(caught.value)
+    X[2, 0] = 3  # the first of several is the one that is spoken of
+    with pytest.raises(ValueError, match=r"^row 1, column 2 holds 2, but"):
+        Bernoulli(3).check(make(np.abs(X)))
+    Gaussian(3).check(make(X))

@@ -27,9 +27,11 @@ def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, valu
             z[row, k] = mean + stddev * noise[row, k]
             squares += mean * mean + stddev * stddev
         logs = 0.0
-        for begin in range(half, 2 * half, 4):
-            product = 1.0  # four numbers of single precision stay within the range of double precision
-            for k in range(begin, min(begin + 4, 2 * half)):
+        # logarithms of products: those of four numbers of single precision stay within the range of double precision
+        group = 4 if joint.itemsize == 4 else 1
+        for begin in range(half, 2 * half, group):
+            product = 1.0
+            for k in range(begin, min(begin + group, 2 * half)):
                 product *= joint[row, k]
             logs += np.log(product)
         kl[row] = (squares - half) / 2 - logs
@@ -79,8 +81,7 @@ def soften_gradient(gradient, exponential, into):
 def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, values):
     """Sum each row's counts times log softmax(outputs), given the softmax.
 
-    The logarithm of the softmax's denominator is that of any output less its log-probability; it is taken at the
-    largest output of the row, whose probability is far from 0.
+    A log-probability is that of the row's largest output, which is not small, plus the difference of the outputs.
     """
     for row in range(len(outputs)):
         largest = 0
@@ -88,11 +89,12 @@ def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, v
             # an output that is not a number counts as largest, so that it is passed on
             if not outputs[row, k] <= outputs[row, largest]:
                 largest = k
-        denominator = outputs[row, largest] - np.log(probabilities[row, largest])
-        total = outputs.dtype.type(0)
+        # kept apart from the differences, which stay small where all outputs are large
+        total, draws = outputs.dtype.type(0), outputs.dtype.type(0)
         for entry in range(offsets[row], offsets[row + 1]):
-            total += counts[entry] * (outputs[row, columns[entry]] - denominator)
-        values[row] = total
+            total += counts[entry] * (outputs[row, columns[entry]] - outputs[row, largest])
+            draws += counts[entry]
+        values[row] = total + draws * np.log(probabilities[row, largest])
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")

@@ -76,8 +76,9 @@ class Likelihood(nn.Module, ABC):
 
     def _refuse(self, row: int, column: int, value: float) -> None:
         name = type(self).__name__
+        told = "Negative values in data: " if value < 0 else ""  # the words that scikit-learn expects
         raise ValueError(
-            f"row {row}, column {column} holds {value:g}, but the {name} likelihood needs {self.domain}. "
+            f"{told}row {row}, column {column} holds {value:g}, but the {name} likelihood needs {self.domain}. "
             "Choose another likelihood or transform the data"
         )
 
