@@ -41,6 +41,20 @@ def test_halves_are_redrawn_only_if_asked(asked):
     assert bool(drawn) == asked
 
 
+@pytest.mark.parametrize("method", ["graph_sage", "variational_graph"])
+def test_networks_are_trained_with_the_seed_of_the_run(method):
+    pytest.importorskip("torch_geometric")
+    import corrvae.baselines
+
+    settings = {"n_components": 3, "hidden": 4, "n_steps": 2}
+    for seed in (0, 5):
+        found = embed(Entry("net", "net", method, settings), X, GRAPH, Run(seed)).embedding
+        expected = getattr(corrvae.baselines, method)(X, GRAPH, **settings, seed=seed)
+        assert np.array_equal(found, expected)
+        other = getattr(corrvae.baselines, method)(X, GRAPH, **settings, seed=seed + 1)
+        assert not np.allclose(found, other)
+
+
 def test_progress_is_reported():
     seen = []
     fit_estimator(Entry("vae", "VAE", "vae", COUNTS), X, GRAPH, Run(0, report=lambda *said: seen.append(said)))

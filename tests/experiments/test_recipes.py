@@ -50,6 +50,19 @@ def test_only_links_have_graph_features():
     assert with_features == {("links", "ind+graph"), ("links", "corr+graph")}
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_the_papers_recipe_has_no_correlated_models_but_the_papers(task):
+    entries = find_recipe(task, "paper").entries
+    assert [entry.model for entry in entries if entry.method == "cvae"] == ["ind", "corr"]
+
+
+@pytest.mark.parametrize(("recipe", "n_components"), [("quick", 1), ("paper", 20), ("recommended", 20)])
+def test_principal_components_are_counted_in_their_label(recipe, n_components):
+    (entry,) = find_recipe("clustering", recipe).choose(["pca"]).entries
+    assert entry.parameters == {"n_components": n_components}
+    assert entry.label == {1: "PCA of x, 1 component", 20: "PCA of x, 20 components"}[n_components]
+
+
 def test_quick_recipes_download_nothing():
     assert {recipe.data["name"] for recipe in RECIPES.values() if recipe.name == "quick"} == {"tree", "small"}
 

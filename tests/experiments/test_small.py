@@ -33,3 +33,13 @@ def test_friends_like_the_same_and_popularity_falls():
 def test_too_small_a_world_is_refused():
     with pytest.raises(ValueError, match="needs 10 users and 24 items"):
         small_world(5, 40)
+
+
+def test_friends_are_alike_in_some_tastes_and_not_in_the_others():
+    world = small_world(400, 60, random_state=0)
+    tastes = np.random.default_rng(0).standard_normal((400, 6))  # the first that is drawn
+    first, second = world.graph.edges.T
+    apart = np.square(tastes[first] - tastes[second]).mean(axis=0)
+    # two independent standard normals are 2 apart
+    assert (apart[:2] < 0.7).all()
+    np.testing.assert_allclose(apart[2:], 2.0, rtol=0.25)

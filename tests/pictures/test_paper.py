@@ -17,3 +17,18 @@ def test_tasks_and_recipes_that_nobody_knows_go_by_their_names():
     assert describe_task("guessing").title == "Guessing"
     assert describe_task("guessing").score is None
     assert describe_recipe("own").title == "Recipe: own"
+    assert describe_recipe("own", "clustering").sentence == ""
+
+
+def test_only_tasks_with_a_validation_part_claim_to_have_used_it():
+    for task in ("matching", "links"):
+        assert "chosen on validation data" in describe_recipe("recommended", task).sentence
+        assert "these very data" not in describe_recipe("recommended", task).sentence
+    for recipe in ("recommended", "paper", "quick"):
+        sentence = describe_recipe(recipe, "clustering").sentence
+        assert "chosen on validation data" not in sentence
+        assert "by looking at these very data" in sentence
+
+
+def test_only_the_quick_recipe_is_not_compared():
+    assert [describe_recipe(name).compared for name in ("recommended", "paper", "quick", "own")] == [1, 1, 0, 1]

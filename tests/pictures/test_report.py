@@ -66,6 +66,35 @@ def test_other_numbers_can_be_held_against():
     assert "0.0160" not in page
 
 
+def card_of(records):
+    markup = build_report([replace(record, history=None, sketches=None) for record in records])
+    return parse(re.search(r'<a class="card".*?</a>', markup, re.DOTALL).group()).words
+
+
+def test_quick_results_are_not_held_against_the_paper():
+    paper = [make_record("links", "ind", recipe="paper")]
+    quick = [make_record("links", "ind", recipe="quick")]
+    assert "paper: 0.0160" in card_of(paper)
+    assert "paper" not in card_of(quick)
+    markup = build_report([replace(record, history=None, sketches=None) for record in quick])
+    assert "0.0160" not in markup
+    assert "Epinions?" not in markup
+
+
+def test_the_ceiling_is_not_on_the_card():
+    latents = replace(make_record("clustering", "truth"), scores={"nmi": 0.99}, settings={"method": "latents"})
+    model, linear = make_record("clustering", "ind"), make_record("clustering", "pca")
+    assert "best of the others: PCA of x" in card_of([latents, model, linear])
+    assert "0.9900" not in card_of([latents, model])
+    assert "not given" in card_of([latents])
+
+
+def test_the_card_says_when_there_is_no_clear_cut():
+    model = replace(make_record("clustering", "ind"), scores={"nmi": 0.3, "residual": 0.5})
+    assert "no clear cut" in card_of([model])
+    assert "no clear cut" not in card_of([replace(model, scores={"nmi": 0.3, "residual": 0.01})])
+
+
 def test_the_same_records_give_the_same_bytes(results, report, tmp_path):
     assert write_report(results, tmp_path / "again.html").read_text(encoding="utf-8") == report
 

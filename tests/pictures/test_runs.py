@@ -37,6 +37,14 @@ def test_seeds_of_a_model_are_together():
     assert section.entrants[0].values("nothing") == []
 
 
+def test_true_latents_are_a_ceiling():
+    truth, ind = make_record("clustering", "truth"), make_record("clustering", "ind")
+    latents = replace(truth, settings={"method": "latents", "parameters": {}})
+    model = replace(ind, settings={"method": "cvae", "parameters": {"method": "latents"}})
+    (section,) = arrange([latents, model])
+    assert [entrant.is_ceiling for entrant in section.entrants] == [True, False]
+
+
 def test_a_whole_record_loses_nothing():
     record = make_record("links", "corr")
     run = check_run(record)

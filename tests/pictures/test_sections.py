@@ -1,10 +1,12 @@
+import re
 from dataclasses import replace
 from statistics import fmean, stdev
 
 import numpy as np
+import pytest
 
 from corrvae.pictures.runs import arrange
-from corrvae.pictures.sections import main_score, ranking, section_html
+from corrvae.pictures.sections import main_score, ranking, say_unclear, section_html
 from corrvae.pictures.theme import assign_series
 from support.markup import parse
 from support.results import make_record
@@ -17,10 +19,14 @@ def section_of(records):
     return section
 
 
-def written(records):
+def written(records, paper=PAPER):
     section = section_of(records)
     series = assign_series(run.model for run in section.runs if run.history)
-    return parse(section_html(section, PAPER, series, name="s1"))
+    return parse(section_html(section, paper, series, name="s1"))
+
+
+def bare(task, model, seed=0, **changes):
+    return replace(make_record(task, model, seed), history=None, sketches=None, **changes)
 
 
 RECORDS = [make_record("links", model, seed) for model in ("vae", "ind", "adamic_adar") for seed in range(3)]
@@ -104,3 +110,83 @@ def test_colours_of_groups_are_the_same_on_all_maps():
     dots = [style for style in paths if "stroke-linecap:round" in style and "stroke-width:8.4" in style]
     assert ["series-1" in style for style in dots] == [True, False]
     assert np.all(["series-0" in style for style in dots] == np.array([False, True]))
+
+
+LATENTS = bare("clustering", "truth", scores={"nmi": 0.99}, settings={"method": "latents"}, label="true z")
+
+
+def best_rows(records):
+    section = section_of(records)
+    rows = re.findall(r'<tr class="best">(.*?)</tr>', section_html(section, {}, {}, name="s1"))
+    return [parse(row).words for row in rows]
+
+
+def test_a_ceiling_is_neither_first_nor_pointed_out():
+    model, lost = bare("clustering", "ind", scores={"nmi": 0.4}), bare("clustering", "vae", scores={})
+    ranked = ranking(section_of([LATENTS, model, lost]), {}, {})
+    assert [entrant.model for entrant, _ in ranked] == ["ind", "vae", "truth"]
+    (best,) = best_rows([LATENTS, model])
+    assert best.startswith("CVAE_ind 0.4000")
+    assert best_rows([LATENTS]) == []
+    assert "true z is a ceiling, no competitor" in written([LATENTS, model]).words
+    assert "ceiling" not in written([model]).words
+
+
+def test_counts_are_not_shown_as_scores():
+    scores = {"ncrr": 0.01, "hits_10": 0.5, "n_vertices": 1200.0, "n_pairs": 77.0, "validation_ncrr": 0.02}
+    page = written([bare("links", "ind", scores=scores)])
+    head = page.words[: page.words.index("Minutes")]
+    assert "NCRR ± s.d. Paper hits@10 validation NCRR Seeds" in head
+    assert "1,200" not in page.words
+    assert "77" not in page.words.split()
+
+
+def test_without_the_papers_numbers_nothing_speaks_of_the_paper():
+    records = [bare("links", "ind", recipe="quick"), bare("links", "vae", recipe="quick")]
+    page = written(records, paper={})
+    words = page.words.replace("not to be held against the paper's numbers", "")
+    assert "paper" not in words.lower().split()
+    assert "paper's" not in words
+    assert not [one for one in page.all("span") if one.get("class") == "key mark"]
+    compared = written(records)
+    assert "against the paper" in compared.words
+    assert [one for one in compared.all("span") if one.get("class") == "key mark"]
+
+
+@pytest.mark.parametrize(
+    ("residuals", "said"),
+    [((0.1, 0.0), ""), ((0.11, 3.0), "no clear cut"), ((0.05, 0.2), "no clear cut in 1 of 2 seeds"), ((), "")],
+)
+def test_scores_without_a_clear_cut_are_marked(residuals, said):
+    records = [
+        bare("clustering", "ind", seed, scores={"nmi": 0.3, "residual": residual})
+        for seed, residual in enumerate(residuals)
+    ]
+    (entrant,) = section_of(records or [bare("clustering", "ind")]).entrants
+    assert say_unclear(entrant) == said
+    if records:
+        words = written(records, paper={}).words
+        assert f"CVAE_ind 0.3000 ({said})" in words if said else "CVAE_ind 0.3000 0.0000" in words
+        assert "The residual tells how far the eigenvector of the cut is from exact" in words
+
+
+def test_validation_and_test_are_told_apart_by_their_pairs():
+    scores = {"reciprocal_rank": 0.8, "n_pairs": 1604.0, "validation_n_pairs": 302.0}
+    words = written([bare("matching", "ind", scores=scores)]).words
+    assert "Test has 1,604 pairs and validation 302:" in words
+    assert "cannot be compared" in words
+    assert "cannot be compared" not in written([bare("matching", "ind", scores={"reciprocal_rank": 0.8})]).words
+
+
+@pytest.mark.parametrize(
+    ("task", "linked", "shown"),
+    [
+        ("clustering", "Linked pairs are training edges.", "a connected piece of the graph"),
+        ("links", "Linked pairs are test edges", "a connected piece of the graph"),
+        ("matching", "Linked pairs are the two halves of test users.", "an edge joins the two of a user"),
+    ],
+)
+def test_captions_say_what_is_linked_and_what_is_drawn(task, linked, shown):
+    words = written([make_record(task, "ind")]).words
+    assert linked in words
+    assert shown in words

@@ -7,7 +7,7 @@ import numpy as np
 from corrvae.experiments.records import Record, Sketches, write_record
 
 MAIN = {"matching": "reciprocal_rank", "clustering": "nmi", "links": "ncrr"}
-OTHERS = {"matching": ("hits@1", "hits@10"), "clustering": ("ari",), "links": ("mrr", "hits@10", "auc")}
+OTHERS = {"matching": ("hits_1", "hits_10"), "clustering": ("ari",), "links": ("mrr", "hits_10", "auc")}
 LEVELS = {
     "matching": {"vae": 0.384, "lsa": 0.66, "ind": 0.806, "corr": 0.842},
     "clustering": {"vae": 0.004, "pca": 0.447, "ind": 0.451, "corr": 0.438, "truth": 0.31},

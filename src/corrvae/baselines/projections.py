@@ -25,7 +25,8 @@ def principal_components(
     n_components
         Number of directions.
     weighting
-        ``"idf"`` multiplies each column with the logarithm of how rare it is; ``"tfidf"`` then scales rows to length 1.
+        ``"idf"`` multiplies each column with ``log((1 + n) / (1 + m)) + 1`` where m of the n rows have it, so that one
+        that every row has is kept as it is; ``"tfidf"`` then scales rows to length 1.
     center
         Subtract the columns' means first (principal component analysis); without, it is latent semantic analysis.
     seed

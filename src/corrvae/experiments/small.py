@@ -10,6 +10,9 @@ from corrvae.graphs import CorrelationGraph
 
 # Dimensions of taste, how much it decides, and how popularity falls with the rank of an item.
 _TASTES, _STRENGTH, _FALL = 6, 4.0, 1.0
+# Friends are alike in the first of these tastes only: items alone cannot tell which tastes bring people together, so
+# that a demonstration has something to learn from the graph.
+_SHARED, _CLOSENESS = 2, 4.0
 _FEWEST_ITEMS, _FRIENDS = 12, 5
 
 
@@ -34,7 +37,7 @@ def small_world(n_users: int, n_items: int, *, random_state: int | np.random.Gen
     """Draw users whose tastes decide which items they take, and who befriends whom.
 
     Items are taken in proportion to popularity, which falls as a power of the rank, times what the user's taste makes
-    of it; how many is drawn from a power law too. Friends have similar tastes, and some users have many.
+    of it; how many is drawn from a power law too. Friends are alike in some of their tastes, and some users have many.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ def small_world(n_users: int, n_items: int, *, random_state: int | np.random.Gen
     rows = np.repeat(np.arange(n_users), counts)
     columns = np.concatenate([order[user, :count] for user, count in enumerate(counts)])
     items = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n_users, n_items))
-    return SmallWorld(items, _friends(tastes, generator))
+    return SmallWorld(items, _friends(tastes[:, :_SHARED], generator))
 
 
 def _friends(tastes: np.ndarray, generator: np.random.Generator) -> CorrelationGraph:
@@ -71,7 +74,7 @@ def _friends(tastes: np.ndarray, generator: np.random.Generator) -> CorrelationG
     fame = generator.pareto(2.0, n_users)
     squares = np.square(tastes).sum(axis=1)
     near = tastes @ tastes.T - 0.5 * (squares[:, None] + squares)
-    liking = near + np.log1p(fame) + generator.gumbel(size=(n_users, n_users))
+    liking = _CLOSENESS * near + np.log1p(fame) + generator.gumbel(size=(n_users, n_users))
     np.fill_diagonal(liking, -np.inf)
     chosen = np.argpartition(-liking, _FRIENDS, axis=1)[:, :_FRIENDS]
     pairs = np.column_stack([np.repeat(np.arange(n_users), _FRIENDS), chosen.ravel()])

@@ -1,12 +1,13 @@
 """What the three tasks are called and measured by, and what the paper reports of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from corrvae.experiments.published import TASKS
 
 Published = Mapping[str, Mapping[str, float]]
+CLEAR_RESIDUAL = 0.1
 
 
 @final
@@ -22,6 +23,10 @@ class Task:
         The name of its main score in a record, and for people.
     paper_data
         What the paper's numbers were measured on.
+    linked, map
+        Sentences on which pairs count as linked, and on what a map shows.
+    note
+        What else must be known to read the scores.
     """
 
     title: str
@@ -29,6 +34,9 @@ class Task:
     score: str | None
     measure: str
     paper_data: str
+    linked: str = ""
+    map: str = ""
+    note: str = ""
 
 
 _TASKS = {
@@ -38,6 +46,8 @@ _TASKS = {
         "reciprocal_rank",
         "reciprocal rank",
         "MovieLens-20M",
+        "Linked pairs are the two halves of test users.",
+        "Points are halves of test users, and an edge joins the two of a user: the pieces of that graph.",
     ),
     "clustering": Task(
         "Clustering",
@@ -45,13 +55,19 @@ _TASKS = {
         "nmi",
         "normalised mutual information",
         "the synthetic tree",
+        "Linked pairs are training edges.",
+        "The map is a connected piece of the graph, with its training edges.",
+        "The residual tells how far the eigenvector of the cut is from exact, over its eigenvalue: above "
+        f"{CLEAR_RESIDUAL} no second eigenvector stands out, and the score says little (no clear cut).",
     ),
     "links": Task(
         "Links",
-        "Who trusts whom on Epinions? Held-out links are ranked among all candidates.",
+        "Who is linked with whom? Held-out links are ranked among all candidates.",
         "ncrr",
         "normalised cumulative reciprocal rank",
         "Epinions",
+        "Linked pairs are test edges, which no model was trained on.",
+        "The map is a connected piece of the graph, with its training edges.",
     ),
 }
 
@@ -59,17 +75,30 @@ _TASKS = {
 @final
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe for people: what it is called, and a sentence on it."""
+    """A recipe for people.
+
+    Attributes
+    ----------
+    title, sentence
+        What it is called, and a sentence on it.
+    compared
+        Whether it may be held against the paper's numbers.
+    """
 
     title: str
     sentence: str
+    compared: bool = True
 
 
 _RECIPES = {
-    "recommended": Recipe("Recommended recipe", "What we advise, with settings chosen on validation data."),
+    "recommended": Recipe("Recommended recipe", "What we advise."),
     "paper": Recipe("The paper's settings", "Trained with the settings that the paper gives."),
-    "quick": Recipe("Quick look", "The same code on small data: not to be held against the paper's numbers."),
+    "quick": Recipe(
+        "Quick look", "The same code on small data: not to be held against the paper's numbers.", compared=False
+    ),
 }
+_BY_VALIDATION = "Settings were chosen on validation data."
+_BY_LOOKING = "Steps and the size of PCA were chosen by looking at these very data: clustering has no validation part."
 
 
 def paper_numbers(published: Published | None = None) -> Published:
@@ -96,12 +125,19 @@ def describe_task(name: str) -> Task:
     return _TASKS.get(name) or Task(name.capitalize(), "", None, "score", "its own data")
 
 
-def describe_recipe(name: str) -> Recipe:
-    """How a report speaks of a recipe; one that it does not know is called by its name.
+def describe_recipe(name: str, task: str | None = None) -> Recipe:
+    """How a report speaks of a recipe, for a task; one that it does not know is called by its name.
 
     Examples
     --------
-    >>> describe_recipe("paper").title
-    "The paper's settings"
+    >>> describe_recipe("paper").title, describe_recipe("quick").compared
+    ("The paper's settings", False)
     """
-    return _RECIPES.get(name) or Recipe(f"Recipe: {name}", "")
+    if name not in _RECIPES:
+        return Recipe(f"Recipe: {name}", "")
+    recipe = _RECIPES[name]
+    if task == "clustering":
+        return replace(recipe, sentence=f"{recipe.sentence} {_BY_LOOKING}")
+    if name == "recommended" and task in _TASKS:
+        return replace(recipe, sentence=f"{recipe.sentence} {_BY_VALIDATION}")
+    return recipe

@@ -13,7 +13,7 @@ from corrvae.pictures.page import Html, document, element, join
 from corrvae.pictures.paper import Published, describe_recipe, describe_task, paper_numbers
 from corrvae.pictures.reading import NOT_GIVEN, show_number
 from corrvae.pictures.runs import Entrant, Section, arrange
-from corrvae.pictures.sections import ranking, section_html
+from corrvae.pictures.sections import ranking, say_unclear, section_html
 from corrvae.pictures.theme import assign_series
 
 _MODEL_FOLDER = "config.json"
@@ -80,16 +80,20 @@ def build_report(records: Iterable[Record], *, published: Published | None = Non
     named = {f"s{position}": section for position, section in enumerate(sections, 1)}
     cards, chapters = [], []
     for task, grouped in groupby(named.items(), key=lambda item: item[1].task):
-        told, of_task, paper = describe_task(task), dict(grouped), numbers.get(task, {})
+        told, of_task = describe_task(task), dict(grouped)
+        paper = {
+            name: numbers.get(task, {}) if describe_recipe(section.recipe).compared else {}
+            for name, section in of_task.items()
+        }
         parts = [element("h2", told.title), element("p", told.question, class_="soft")]
         for name, section in of_task.items():
             parts += [
                 element("h3", describe_recipe(section.recipe).title),
-                section_html(section, paper, series, name=name),
+                section_html(section, paper[name], series, name=name),
             ]
         chapters.append(element("section", join(parts), id=f"task-{len(chapters) + 1}"))
-        first = next(iter(of_task.values()))
-        cards.append(_card(first, ranking(first, paper, series), target=f"task-{len(chapters)}"))
+        first, section = next(iter(of_task.items()))
+        cards.append(_card(section, ranking(section, paper[first], series), target=f"task-{len(chapters)}"))
     top = [element("h1", _TITLE), element("p", _summary(sections), class_="soft")]
     glance = element("nav", join(cards), class_="cards", aria_label="Tasks at a glance")
     body = [element("header", join([*top, glance])), element("main", join(chapters)), element("footer", _FOOT)]
@@ -99,13 +103,16 @@ def build_report(records: Iterable[Record], *, published: Published | None = Non
 def _card(section: Section, ranked: list[tuple[Entrant, Bar]], *, target: str) -> Html:
     """The best correlated model of a task in large, and beside it the paper's and the best of the others."""
     told = describe_task(section.task)
-    scored = [(entrant, bar) for entrant, bar in ranked if bar.mean is not None]
-    ours = next((bar for _, bar in scored if _OURS in bar.label.lower()), scored[0][1] if scored else None)
+    scored = [(entrant, bar) for entrant, bar in ranked if bar.mean is not None and not entrant.is_ceiling]
+    best, ours = next(
+        (pair for pair in scored if _OURS in pair[1].label.lower()), scored[0] if scored else (None, None)
+    )
     other = next((bar for _, bar in scored if _OURS not in bar.label.lower()), None)
     lines = [element("span", f"{told.title}: {told.measure}", class_="soft")]
     lines.append(element("strong", show_number(None if ours is None else ours.mean)))
-    if ours is not None:
+    if best is not None and ours is not None:
         lines.append(element("span", f"{ours.label}, {describe_recipe(section.recipe).title.lower()}"))
+        lines += [element("span", unclear)] if (unclear := say_unclear(best)) else []
         lines += [] if ours.paper is None else [element("span", f"paper: {show_number(ours.paper)}")]
     if other is not None and other is not ours:
         lines.append(element("span", f"best of the others: {other.label} {show_number(other.mean)}", class_="soft"))

@@ -76,6 +76,11 @@ class Entrant:
         return [run.scores[score] for run in self.runs if score in run.scores]
 
     @property
+    def is_ceiling(self) -> bool:
+        """Whether these are the true latents, which no model is given: they take no part in the comparison."""
+        return any(run.settings.get("method") == "latents" for run in self.runs)
+
+    @property
     def drawing(self) -> Drawing | None:
         """Of the first run that has one."""
         return next((run.drawing for run in self.runs if run.drawing is not None), None)

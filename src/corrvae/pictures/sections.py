@@ -6,12 +6,13 @@ from statistics import fmean
 
 import numpy as np
 
+from corrvae.experiments.published import TASKS
 from corrvae.pictures.bars import Bar, draw_bars
 from corrvae.pictures.curves import Curve, draw_curves, term_names
 from corrvae.pictures.histograms import describe_separation, draw_pairs, draw_weights_histogram
 from corrvae.pictures.maps import draw_map, group_series
 from corrvae.pictures.page import Html, element, figure, join, key, legend, panels, table
-from corrvae.pictures.paper import describe_recipe, describe_task
+from corrvae.pictures.paper import CLEAR_RESIDUAL, describe_recipe, describe_task
 from corrvae.pictures.reading import NOT_GIVEN, show_number
 from corrvae.pictures.runs import Drawing, Entrant, Run, Section
 
@@ -40,7 +41,7 @@ def main_score(section: Section) -> str:
 
 
 def ranking(section: Section, paper: Mapping[str, float], series: Mapping[str, int]) -> list[tuple[Entrant, Bar]]:
-    """The models with their bars, the best first and those without a score last.
+    """The models with their bars, the best first, then those without a score; a ceiling comes last.
 
     Examples
     --------
@@ -53,7 +54,24 @@ def ranking(section: Section, paper: Mapping[str, float], series: Mapping[str, i
         (one, Bar(one.label, one.values(score), paper.get(one.model), series.get(one.model)))
         for one in section.entrants
     ]
-    return sorted(bars, key=lambda pair: (pair[1].mean is None, -(pair[1].mean or 0.0), pair[0].model))
+    return sorted(
+        bars, key=lambda pair: (pair[0].is_ceiling, pair[1].mean is None, -(pair[1].mean or 0.0), pair[0].model)
+    )
+
+
+def say_unclear(entrant: Entrant) -> str:
+    """Say in how many runs the cut into groups means little, or nothing if it means something in all.
+
+    Examples
+    --------
+    >>> say_unclear(Entrant("ind", "CVAE_ind", []))
+    ''
+    """
+    residuals = entrant.values("residual")
+    n_unclear = sum(residual > CLEAR_RESIDUAL for residual in residuals)
+    if n_unclear == 0:
+        return ""
+    return "no clear cut" if n_unclear == len(residuals) else f"no clear cut in {n_unclear} of {len(residuals)} seeds"
 
 
 def section_html(section: Section, paper: Mapping[str, float], series: Mapping[str, int], *, name: str) -> Html:
@@ -64,7 +82,7 @@ def section_html(section: Section, paper: Mapping[str, float], series: Mapping[s
     section
         The runs.
     paper
-        The paper's main score of each model.
+        The paper's main score of each model; none if the section is not held against it.
     series
         Colours of the models.
     name
@@ -77,37 +95,46 @@ def section_html(section: Section, paper: Mapping[str, float], series: Mapping[s
     """
     ranked = ranking(section, paper, series)
     entrants = [entrant for entrant, _ in ranked]
-    upper = [_bars(section, [bar for _, bar in ranked], f"{name}-bars"), _weights(entrants, f"{name}-weights")]
+    bars = _bars(section, [bar for _, bar in ranked], f"{name}-bars", compared=bool(paper))
+    upper = [bars, _weights(entrants, f"{name}-weights")]
     return join(
         part
         for part in (
-            element("p", f"{describe_recipe(section.recipe).sentence} {_data_sentence(section)}", class_="soft"),
-            _score_table(section, ranked),
+            element("p", _introduce(section, compared=bool(paper)), class_="soft"),
+            _score_table(section, ranked, compared=bool(paper)),
             element("div", join(part for part in upper if part is not None), class_="pair"),
             _curves(entrants, series, f"{name}-curves"),
-            _maps(entrants, series, f"{name}-map"),
-            _distances(entrants, series, f"{name}-pairs"),
+            _maps(section, entrants, series, f"{name}-map"),
+            _distances(section, entrants, series, f"{name}-pairs"),
             _particulars(entrants),
         )
         if part is not None
     )
 
 
-def _data_sentence(section: Section) -> str:
+def _introduce(section: Section, *, compared: bool) -> str:
     names = sorted({run.data.get("name", NOT_GIVEN) for run in section.runs})
-    return f"Data: {', '.join(names)}; the paper's numbers are of {describe_task(section.task).paper_data}."
+    paper = f"; the paper's numbers are of {describe_task(section.task).paper_data}" if compared else ""
+    return f"{describe_recipe(section.recipe, section.task).sentence} Data: {', '.join(names)}{paper}."
 
 
-def _score_table(section: Section, ranked: list[tuple[Entrant, Bar]]) -> Html:
-    main = main_score(section)
-    others = list(dict.fromkeys(name for run in section.runs for name in run.scores if name != main))[:_MOST_SCORES]
-    head = ["Model", _NAMES.get(main, main), "± s.d.", "Paper", *(_NAMES.get(name, _plain(name)) for name in others)]
+def _other_scores(section: Section) -> dict[str, str]:
+    """The further scores that the runs have, by name, for people: counts are none."""
+    main, there = main_score(section), dict.fromkeys(name for run in section.runs for name in run.scores)
+    if section.task in TASKS:
+        return {name: title for name, title in TASKS[section.task].others.items() if name in there}
+    return {name: _plain(name) for name in [name for name in there if name != main][:_MOST_SCORES]}
+
+
+def _score_table(section: Section, ranked: list[tuple[Entrant, Bar]], *, compared: bool) -> Html:
+    main, others = main_score(section), _other_scores(section)
+    head = ["Model", _NAMES.get(main, main), "± s.d.", *(["Paper"] if compared else []), *others.values()]
     rows = [
         [
             Html(key(bar.series) + element("span", entrant.label)),
-            show_number(bar.mean),
+            show_number(bar.mean) + (f" ({unclear})" if (unclear := say_unclear(entrant)) else ""),
             show_number(bar.deviation, "one seed" if bar.values else NOT_GIVEN),
-            show_number(bar.paper, _NONE),
+            *([show_number(bar.paper, _NONE)] if compared else []),
             *(show_number(_mean(entrant.values(name))) for name in others),
             f"{len(entrant.runs)}",
             show_number(_mean(run.seconds / 60 for run in entrant.runs if run.seconds is not None), digits=1),
@@ -117,18 +144,47 @@ def _score_table(section: Section, ranked: list[tuple[Entrant, Bar]]) -> Html:
         ]
         for entrant, bar in ranked
     ]
-    measure = describe_task(section.task).measure
-    caption = f"Means over seeds, best {measure} first; minutes are the mean and memory the most of a run."
-    best = 0 if ranked and ranked[0][1].mean is not None else -1
-    return table([*head, "Seeds", "Minutes", "Memory, MB"], rows, caption, best=best)
+    best = 0 if ranked and ranked[0][1].mean is not None and not ranked[0][0].is_ceiling else -1
+    return table([*head, "Seeds", "Minutes", "Memory, MB"], rows, _explain_scores(section), best=best)
 
 
-def _bars(section: Section, bars: list[Bar], name: str) -> Html:
+def _explain_scores(section: Section) -> str:
+    told = describe_task(section.task)
+    sentences = [f"Means over seeds, best {told.measure} first; minutes are the mean and memory the most of a run."]
+    sentences += [
+        f"{entrant.label} is a ceiling, no competitor: it stands for the true latents, which no model is given."
+        for entrant in section.entrants
+        if entrant.is_ceiling
+    ]
+    return " ".join([*sentences, *([told.note] if told.note else []), *_count_pairs(section)])
+
+
+def _count_pairs(section: Section) -> list[str]:
+    """Ranks among fewer candidates are better ranks, so that the parts must not be compared with each other."""
+    test, validation = (
+        sorted({run.scores[name] for run in section.runs if name in run.scores})
+        for name in ("n_pairs", "validation_n_pairs")
+    )
+    if section.task != "matching" or not test or not validation:
+        return []
+    counts = [", ".join(show_number(count, digits=0) for count in part) for part in (test, validation)]
+    return [
+        f"Test has {counts[0]} pairs and validation {counts[1]}: each half is ranked among those of its own part, "
+        "so that reciprocal ranks of the two cannot be compared."
+    ]
+
+
+def _bars(section: Section, bars: list[Bar], name: str, *, compared: bool) -> Html:
     measure = describe_task(section.task).measure
-    marks = [(Html('<span class="key mark"></span>'), "the paper"), (Html("├─┤ "), "one standard deviation over seeds")]
+    marks = [(Html('<span class="key mark"></span>'), "the paper")] if compared else []
+    marks.append((Html("├─┤ "), "one standard deviation over seeds"))
     drawing = join([Html(draw_bars(bars, name=f"{name}-svg", measure=measure)), legend(marks)])
-    look = "Look for bars that pass their upright mark, and for simple methods that pass them all."
-    return figure(f"{measure.capitalize()} against the paper", look, drawing, name=name)
+    if compared:
+        title = f"{measure.capitalize()} against the paper"
+        look = "Look for bars that pass their upright mark, and for simple methods that pass them all."
+    else:
+        title, look = measure.capitalize(), "Look for simple methods that pass the others."
+    return figure(title, look, drawing, name=name)
 
 
 def _weights(entrants: list[Entrant], name: str) -> Html | None:
@@ -165,7 +221,7 @@ def _curves(entrants: list[Entrant], series: Mapping[str, int], name: str) -> Ht
     return figure("Learning curves", look, join([panels(parts, small=True), keys]), name=name)
 
 
-def _maps(entrants: list[Entrant], series: Mapping[str, int], name: str) -> Html | None:
+def _maps(section: Section, entrants: list[Entrant], series: Mapping[str, int], name: str) -> Html | None:
     drawings = _drawings(entrants, lambda drawing: len(drawing.points) > 0)
     if not drawings:
         return None
@@ -184,10 +240,11 @@ def _maps(entrants: list[Entrant], series: Mapping[str, int], name: str) -> Html
     keys = legend((key(colour), f"group {group:g}") for group, colour in colours.items())
     look = "Look for short edges: a model that has learned the graph puts linked points next to each other."
     below = [keys] if 1 < len(colours) <= _MOST_KEYS else []
+    look = f"{look} {describe_task(section.task).map}".rstrip()
     return figure("Maps of the embedding", look, join([panels(parts), *below]), name=name)
 
 
-def _distances(entrants: list[Entrant], series: Mapping[str, int], name: str) -> Html | None:
+def _distances(section: Section, entrants: list[Entrant], series: Mapping[str, int], name: str) -> Html | None:
     drawings = _drawings(entrants, lambda drawing: len(drawing.linked) > 0 and len(drawing.random) > 0)
     if not drawings:
         return None
@@ -204,6 +261,7 @@ def _distances(entrants: list[Entrant], series: Mapping[str, int], name: str) ->
         note = f"{drawing.metric.capitalize()}. {describe_separation(drawing.linked, drawing.random, drawing.metric)}"
         parts.append((entrant.label, Html(svg), note))
     look = "Look for two hills apart: linked pairs should stand clear of random ones, which are grey."
+    look = f"{look} {describe_task(section.task).linked}".rstrip()
     return figure("Linked against random pairs", look, panels(parts), name=name)
 
 
