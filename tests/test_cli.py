@@ -102,7 +102,7 @@ def reproduce(*arguments):
 def test_reproduce_shows_the_table_and_keeps_the_results(here, tmp_path):
     result = reproduce("matching", "--quick", "--models", "vae, lsa", "--seeds", 2, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "paper (MovieLens-20M)" in result.stdout
+    assert "on MovieLens-20M" in result.stdout
     assert "0.3498 ± 0.0167" in result.stdout
     assert result.stderr.splitlines()[0] == "VAE, seed 0 (1 of 4)"
     assert (tmp_path / "matching.md").is_file()
@@ -116,11 +116,43 @@ def test_reproduce_refuses_in_one_sentence(here, tmp_path):
     assert wrong.stderr == "the quick recipe for matching has no model 'gat'; it has vae, ind, lsa\n"
 
 
+@pytest.mark.parametrize("models", ["", ",", " , "])
+def test_no_models_are_refused(models, here, tmp_path):
+    result = reproduce("matching", "--quick", "--models", models, "--out", tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "--models names no model; there are vae, ind, lsa\n"
+
+
+def test_help_lists_the_models():
+    shown = " ".join(reproduce("--help").output.replace("│", " ").split())
+    for task, models in (("clustering", "vae, ind, corr, sage, vgae, pca, truth"), ("matching", "vae, ind, corr, lsa")):
+        assert f"for {task} {models}" in shown
+
+
+@pytest.mark.parametrize("command", ["demo", "reproduce clustering --quick"])
+def test_ctrl_c_while_importing_is_told_too(command, tmp_path):
+    script = f"""
+import builtins
+from corrvae.cli import app
+ask = builtins.__import__
+def interrupted(name, *rest):
+    if name in ("corrvae.demo", "corrvae.experiments.reproduce"):
+        raise KeyboardInterrupt
+    return ask(name, *rest)
+builtins.__import__ = interrupted
+app({[*command.split(), "--out", str(tmp_path)]!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("stopped; what is finished is kept")
+
+
 def test_reproduce_says_how_to_get_the_data(tmp_path, monkeypatch):
     monkeypatch.setenv("CORRVAE_DATA", "elsewhere")  # so that what the command sets is undone
     result = reproduce("links", "--data", tmp_path, "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1].endswith("epinions is not there yet; get it with: corrvae data get epinions")
+    expected = f"epinions is not there yet; get it with: CORRVAE_DATA={tmp_path} corrvae data get epinions"
+    assert result.stderr.splitlines()[-1].endswith(expected)
 
 
 def test_a_damaged_record_is_named(here, tmp_path):

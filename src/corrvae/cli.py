@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corrvae.experiments.recipes import RECIPES
+
 if TYPE_CHECKING:
     from corrvae.experiments.running import Tally
 
@@ -37,9 +39,13 @@ def demo(
 
     Example: corrvae demo --out demo
     """
-    from corrvae.demo import run_demo
 
-    _run_experiments(lambda: run_demo(out))
+    def run() -> "Tally":
+        from corrvae.demo import run_demo
+
+        return run_demo(out)
+
+    _run_experiments(run)
 
 
 @app.command()
@@ -62,10 +68,19 @@ def report(
     typer.echo(f"The report is in {path}")
 
 
+def _models_help() -> str:
+    """Name the models of every task, those of the recommended recipe first."""
+    models: dict[str, dict[str, None]] = {}
+    for (task, _), recipe in RECIPES.items():
+        models.setdefault(task, {}).update(dict.fromkeys(recipe.models))
+    lists = "; ".join(f"for {task} {', '.join(names)}" for task, names in models.items())
+    return f"Only these, separated by commas; otherwise all: {lists}."
+
+
 @app.command()
 def reproduce(
     task: Annotated[str, typer.Argument(help="clustering, links or matching.")],
-    models: Annotated[str | None, typer.Option(help="Only these, separated by commas; otherwise all.")] = None,
+    models: Annotated[str | None, typer.Option(help=_models_help())] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds 0, 1, ...; the recipe says how many otherwise.")] = None,
     recipe: Annotated[str | None, typer.Option(help="recommended (the default) or paper.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small data, nothing to download.")] = False,
@@ -80,21 +95,27 @@ def reproduce(
 
     Example: corrvae reproduce clustering --quick
     """
-    from corrvae.experiments.reproduce import Request
-    from corrvae.experiments.reproduce import reproduce as run
 
-    chosen = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
-    request = Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads)
-    _run_experiments(lambda: run(request))
+    def run() -> "Tally":
+        from corrvae.experiments.reproduce import Request
+        from corrvae.experiments.reproduce import reproduce as run_request
+
+        chosen = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
+        return run_request(Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads))
+
+    _run_experiments(run)
 
 
 def _run_experiments(run: "Callable[[], Tally]") -> None:
-    """Run experiments, and turn what goes wrong into a sentence and an exit code."""
+    """Run experiments, and turn what goes wrong into a sentence and an exit code.
+
+    Imports take a second, in which Ctrl-C may come: `run` makes them itself, so that they are watched too.
+    """
     from corrvae.errors import CorrvaeError
-    from corrvae.experiments.reproduce import failures_of
 
     try:
         tally = run()
+        from corrvae.experiments.reproduce import failures_of
     except (CorrvaeError, ValueError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error

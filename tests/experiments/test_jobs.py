@@ -10,6 +10,7 @@ from corrvae.experiments.outcomes import keep_quiet
 from corrvae.experiments.recipes import RECIPES
 from corrvae.experiments.worker import perform
 from support.experiments import tiny_job, tiny_recipe
+from support.published import archive, csv_lines
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: f"{recipe.task}-{recipe.name}")
@@ -36,6 +37,58 @@ def test_a_finished_job_is_known_and_its_settings_compared(tmp_path):
         replace(job, entry=replace(job.entry, metric="cosine")).finished()
     # how it is called, or who asked for it, makes no other result
     assert replace(job, command="else", entry=replace(job.entry, label="another")).finished() == record
+
+
+def changed(job, **parts):
+    """Change parts of settings or data in the record of a job, as another version might have written them."""
+    document = json.loads(job.path.read_text())
+    for name, values in parts.items():
+        document[name] |= values
+    job.path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("model", ["ind", "lsa"])
+def test_defaults_of_now_are_compared_too(tmp_path, model):
+    job = tiny_job(tmp_path, model)
+    made = perform(job, keep_quiet).settings["all_parameters"]
+    name, wanted = ("tau", 0.99) if model == "ind" else ("center", True)
+    changed(job, settings={"all_parameters": {**made, name: 0.5}})
+    with pytest.raises(DataFileError, match=re.escape(f"(parameters: {name} was 0.5, and is {wanted} now)")):
+        job.finished()
+    changed(job, settings={"all_parameters": {**made, "older": 1}})
+    with pytest.raises(DataFileError, match=re.escape("(parameters: older was 1, and is absent now)")):
+        job.finished()
+    # what was no parameter then, and is at its default now, makes no other result
+    changed(job, settings={"all_parameters": {other: value for other, value in made.items() if other != name}})
+    assert job.finished() is not None
+
+
+def test_a_setting_of_none_is_not_one_that_is_absent(tmp_path):
+    job = tiny_job(tmp_path, "lsa")
+    perform(job, keep_quiet)
+    changed(job, settings={"parameters": {**job.entry.parameters, "a": None}})
+    with pytest.raises(DataFileError, match=re.escape("(parameters: a was None, and is absent now)")):
+        job.finished()
+
+
+def test_older_records_without_files_and_parameters_are_known(tmp_path):
+    job = tiny_job(tmp_path, "lsa")
+    perform(job, keep_quiet)
+    document = json.loads(job.path.read_text())
+    del document["settings"]["all_parameters"], document["data"]["files"]
+    job.path.write_text(json.dumps(document))
+    assert job.finished() is not None
+
+
+def test_another_data_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.csv": csv_lines()})
+    job = replace(tiny_job(tmp_path / "out", "lsa"), data={"name": "ml-1m", "min_ratings": 10})
+    record = perform(job, keep_quiet)
+    assert job.finished() == record
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.csv": csv_lines() + csv_lines()})
+    with pytest.raises(DataFileError, match=re.escape("was made with other data (files: ml-1m.zip was '")):
+        job.finished()
 
 
 def test_a_damaged_record_is_named(tmp_path):

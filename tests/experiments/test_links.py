@@ -119,3 +119,32 @@ def test_epinions_is_read_by_its_rows(tmp_path):
     assert data.name == "Epinions"
     assert data.split.train.ids.tolist() == [0, 1, 2]
     assert data.split.train.n_edges + len(data.split.test) + len(data.split.validation) == 2
+
+
+def test_each_seed_holds_out_other_edges(tmp_path):
+    """Of data that are read, which are the same for every seed."""
+    users = range(1, 31)
+    (tmp_path / "ratings_data.txt").write_text("".join(f"{user} 1 4\n" for user in users))
+    pairs = [(a, b) for a in users for b in users if a != b and (a + b) % 3 == 0]
+    (tmp_path / "trust_data.txt").write_text("".join(f" {a} {b} 1\n" for a, b in pairs))
+    settings = {"name": str(tmp_path), "min_ratings": 3}
+    splits = [links.load(settings, seed).split for seed in (0, 1, 0)]
+    held = [{tuple(edge) for edge in split.test.tolist()} for split in splits]
+    assert held[0] == held[2]
+    assert held[0] != held[1]
+
+
+def test_the_fingerprint_covers_edges_and_split():
+    data = links.load(WORLD, 0)
+    train, split = data.split.train, data.split
+    fewer = CorrelationGraph(train.edges[1:], train.n_vertices)
+    variants = (
+        split,
+        replace(split, train=fewer),
+        replace(split, test=split.test[1:]),
+        replace(split, validation=split.validation[1:]),
+        replace(split, test=split.validation, validation=split.test),
+    )
+    entry = Entry("degree", "degree", "degree")
+    codes = {links.judge(entry, replace(data, split=v), WORLD, Run(0)).data["fingerprint"] for v in variants}
+    assert len(codes) == len(variants)

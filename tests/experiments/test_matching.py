@@ -46,6 +46,33 @@ def test_test_users_do_not_touch_training(model, monkeypatch):
 def test_parts_share_no_user():
     data = matching.load({**WORLD, "n_users": 100}, 0)
     assert (data.train.n_users, data.validation.n_users, data.test.n_users) == (85, 5, 10)
+    world = small_world(100, 30, random_state=np.random.default_rng(0)).items.toarray()
+    whole = [users_of(part) for part in (data.train, data.validation, data.test)]
+    # every user once: some rows are equal, so they are counted
+    assert sorted(map(tuple, np.concatenate(whole).tolist())) == sorted(map(tuple, world.tolist()))
+
+
+def users_of(part):
+    """Put the halves of each user together again."""
+    rows, edges = part.features.toarray(), part.graph.edges
+    return rows[edges[:, 0]] + rows[edges[:, 1]]
+
+
+def test_each_seed_has_other_test_users(tmp_path, monkeypatch):
+    """Of data that are read, which are the same for every seed."""
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.csv": csv_lines()})
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
+    parts = [matching.load({"name": "ml-1m", "min_ratings": 10}, seed).train.features.toarray() for seed in (0, 1, 0)]
+    assert np.array_equal(parts[0], parts[2])
+    assert not np.array_equal(parts[0], parts[1])
+
+
+def test_the_fingerprint_covers_all_parts():
+    data = matching.load(WORLD, 0)
+    others = halve_users(small_world(12, 30, random_state=9).items, random_state=9)
+    variants = (data, *(replace(data, **{part: others}) for part in ("train", "validation", "test")))
+    codes = {matching.judge(MODELS["lsa"], variant, WORLD, Run(0)).data["fingerprint"] for variant in variants}
+    assert len(codes) == len(variants)
 
 
 def test_an_independent_model_is_scored_as_its_embedding():

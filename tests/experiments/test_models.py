@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corrvae import CorrelatedVAE, CorrelationGraph
-from corrvae.experiments.models import describe_settings, embed, fit_estimator, history_of, thin
+from corrvae.experiments.models import all_parameters, describe_settings, embed, fit_estimator, history_of, thin
 from corrvae.experiments.outcomes import Run
 from corrvae.experiments.recipes import Entry
 from support.experiments import COUNTS, PAIRWISE
@@ -110,9 +110,21 @@ def test_histories_keep_both_ends_and_every_term():
 
 def test_settings_hold_what_was_asked_and_every_parameter():
     entry = Entry("ind", "CVAE_ind", "cvae", COUNTS, metric="log_odds", redraw=True)
-    settings = describe_settings(entry, fit_estimator(entry, X, GRAPH, Run(7)))
+    settings = describe_settings(entry, 7, fit_estimator(entry, X, GRAPH, Run(7)))
     assert settings["parameters"] == COUNTS
     assert (settings["metric"], settings["redraw"], settings["graph_features"]) == ("log_odds", True, False)
     assert settings["all_parameters"]["random_state"] == 7
     assert settings["all_parameters"]["tau"] == 0.99
     assert settings["n_steps"] == 6
+    assert settings["all_parameters"] == all_parameters(entry, 7)
+
+
+def test_settings_of_baselines_hold_their_defaults():
+    sage = describe_settings(Entry("sage", "GraphSAGE", "graph_sage", {"n_components": 5, "n_steps": 7}), 4)
+    expected = {"n_components": 5, "n_steps": 7, "hidden": 300, "n_negatives": 20, "edge_batch": 4096, "seed": 4}
+    assert sage["parameters"] == {"n_components": 5, "n_steps": 7}
+    assert {name: sage["all_parameters"][name] for name in expected} == expected
+    assert "on_step" not in sage["all_parameters"]
+    lsa = all_parameters(Entry("lsa", "LSA", "principal_components", {"n_components": 5, "center": False}), 0)
+    assert lsa == {"n_components": 5, "weighting": "raw", "center": False, "seed": 0}
+    assert all_parameters(Entry("degree", "degree", "degree"), 0) == {}

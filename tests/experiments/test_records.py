@@ -64,6 +64,75 @@ def test_unknown_fields_are_refused(tmp_path):
         read_record(path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"scores": {}}, "it has no score nmi"),
+        ({"scores": None}, "scores is None"),
+        ({"scores": {"nmi": "high"}}, "the score nmi is 'high'"),
+        ({"scores": {"nmi": 0.1, "ari": None}}, "the score ari is None"),
+        ({"scores": {"nmi": True}}, "the score nmi is True"),
+        ({"scores": {"nmi": 10**400}}, "the score nmi is 1000"),
+        ({"settings": []}, "settings is []"),
+        ({"data": None}, "data is None"),
+        ({"versions": 3}, "versions is 3"),
+        ({"machine": []}, "machine is []"),
+        ({"seconds": "x"}, "seconds is 'x'"),
+        ({"seconds": -1.0}, "seconds is -1.0"),
+        ({"peak_megabytes": None}, "peak_megabytes is None"),
+        ({"label": []}, "label is []"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"seed": False}, "seed is False"),
+        ({"task": "cooking"}, "task is 'cooking'; there are clustering, links, matching"),
+        ({"task": None}, "task is None"),
+        ({"history": []}, "history is []"),
+        ({"history": {"step": None}}, "step of its history is not a list of numbers"),
+        ({"history": {"step": ["one"]}}, "step of its history is not a list of numbers"),
+        ({"sketches": []}, "sketches is []"),
+        ({"recipe": "quick"}, "by its content it should be clustering/quick/ind/seed-0.json"),
+        ({"model": "vae"}, "by its content it should be clustering/paper/vae/seed-0.json"),
+        ({"seed": 1}, "by its content it should be clustering/paper/ind/seed-1.json"),
+    ],
+)
+def test_wrong_values_are_named_with_the_path(changes, problem, tmp_path):
+    path = write_record(tmp_path, made_record())
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **changes}))
+    with pytest.raises(DataFileError, match=re.escape(problem)) as caught:
+        read_record(path)
+    assert caught.value.path == path
+
+
+def test_a_score_that_is_no_number_in_json_either_is_named(tmp_path):
+    path = write_record(tmp_path, made_record(scores={"nmi": 0.125}))
+    path.write_text(path.read_text().replace("0.125", "NaN"))
+    with pytest.raises(DataFileError, match="the score nmi is nan"):
+        read_record(path)
+
+
+def test_lists_of_sketches_are_lists(tmp_path):
+    path = write_record(tmp_path, made_record())
+    document = json.loads(path.read_text())
+    document["sketches"]["edges"] = 3
+    path.write_text(json.dumps(document))
+    with pytest.raises(DataFileError, match="edges of its sketches is not a list"):
+        read_record(path)
+
+
+def test_older_records_do_not_tell_the_machine(tmp_path):
+    path = write_record(tmp_path, made_record())
+    document = json.loads(path.read_text())
+    del document["machine"]
+    path.write_text(json.dumps(document))
+    assert read_record(path) == made_record()
+
+
+def test_a_record_is_read_from_within_its_folder(tmp_path, monkeypatch):
+    path = write_record(tmp_path, made_record())
+    monkeypatch.chdir(path.parent)
+    assert read_record(Path(path.name)) == made_record()
+
+
 def test_paths_tell_the_run():
     assert record_path(Path("out"), "links", "quick", "ind+graph", 3).parts[-4:] == (
         "links",

@@ -1,14 +1,16 @@
 import os
 import re
+import shlex
 
 import pytest
 
-from corrvae.errors import CorrvaeError, MissingDataFileError
+from corrvae.errors import CorrvaeError, DataFileError, MissingDataFileError
 from corrvae.experiments import reproduce as module
+from corrvae.experiments.records import write_record
 from corrvae.experiments.reproduce import Request, failures_of, plan, reproduce
 from corrvae.experiments.running import Tally
 from corrvae.experiments.worker import perform
-from support.experiments import Stream, tiny_job, tiny_recipe
+from support.experiments import Stream, made_record, tiny_job, tiny_recipe
 
 
 @pytest.fixture
@@ -56,6 +58,7 @@ def test_a_data_set_is_chosen_with_its_least_ratings():
     [
         (Request("cooking"), "there is no task 'cooking'"),
         (Request("links", models=("vae", "gat")), "no model 'gat'; it has vae, ind, corr, ind+graph"),
+        (Request("clustering", models=()), "--models names no model; there are vae, ind, corr, sage"),
         (Request("links", seeds=0), "--seeds must be 1 or more, not 0"),
         (Request("links", threads=0), "--threads must be 1 or more, not 0"),
         (Request("links", recipe="paper", quick=True), "leave out --recipe paper"),
@@ -83,12 +86,45 @@ def test_without_torch_geometric_its_models_are_left_out_or_refused(monkeypatch)
 
 def test_missing_data_say_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("CORRVAE_DATA", "elsewhere")
-    request = Request("links", models=("degree",), data=tmp_path / "data", out=tmp_path / "out")
-    with pytest.raises(MissingDataFileError, match="get it with: corrvae data get epinions") as caught:
+    request = Request("links", models=("degree",), data=tmp_path / "my data", out=tmp_path / "out")
+    expected = f"get it with: CORRVAE_DATA={shlex.quote(str(tmp_path / 'my data'))} corrvae data get epinions"
+    with pytest.raises(MissingDataFileError, match=re.escape(expected)) as caught:
         reproduce(request, start=perform)
-    assert caught.value.path == tmp_path / "data" / "epinions.zip"
-    assert os.environ["CORRVAE_DATA"] == str(tmp_path / "data")
+    assert caught.value.path == tmp_path / "my data" / "epinions.zip"
+    assert os.environ["CORRVAE_DATA"] == str(tmp_path / "my data")
     assert not (tmp_path / "out").exists()
+
+
+def test_without_a_folder_the_advice_is_the_plain_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
+    with pytest.raises(MissingDataFileError, match="get it with: corrvae data get epinions"):
+        reproduce(Request("links", models=("degree",), out=tmp_path / "out"), start=perform)
+
+
+def test_a_damaged_record_that_was_not_asked_for_is_named_before_anything_runs(tiny, tmp_path):
+    path = tmp_path / "matching" / "recommended" / "older" / "seed-7.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("rubbish")
+    request = Request("matching", ("lsa",), quick=True, out=tmp_path)
+    with pytest.raises(DataFileError, match="cannot be read as the record") as caught:
+        reproduce(request, start=lambda job, report: pytest.fail("it was run"), errors=tiny)
+    assert caught.value.path == path
+
+
+def test_records_of_other_data_are_not_mixed_in(tiny, tmp_path):
+    data = {"name": "other", "settings": {"name": "ml-20m", "min_ratings": 1000}}
+    scores = {"reciprocal_rank": 0.5}
+    path = write_record(tmp_path, made_record(task="matching", recipe="quick", model="older", data=data, scores=scores))
+    request = Request("matching", ("lsa",), quick=True, out=tmp_path)
+    with pytest.raises(
+        DataFileError, match=r"is of other data .*ml-20m.*; remove it, or choose another --out"
+    ) as caught:
+        reproduce(request, start=lambda job, report: pytest.fail("it was run"), errors=tiny)
+    assert caught.value.path == path
+    path.unlink()
+    # in the folder of another recipe it disturbs nobody
+    write_record(tmp_path, made_record(task="matching", recipe="paper", model="older", data=data, scores=scores))
+    assert len(reproduce(request, start=perform, errors=tiny).records) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_named(tiny, tmp_path):

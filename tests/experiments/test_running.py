@@ -88,6 +88,14 @@ def test_a_process_of_its_own_gives_the_same_record(tmp_path):
     assert ("projecting", 0, None) in seen
 
 
+def test_files_of_the_folder_one_is_in_are_not_taken_for_libraries(tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("raise SystemExit(5)")
+    monkeypatch.chdir(tmp_path)
+    job = tiny_job(tmp_path / "out", "lsa")
+    in_own_process(threads=1)(job, keep_quiet)
+    assert job.finished().machine["threads"] == 1
+
+
 def script(tmp_path, text):
     """A stand-in for Python that is called as Python is, and does something else."""
     path = tmp_path / "stand-in"

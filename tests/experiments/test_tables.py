@@ -1,4 +1,6 @@
+import io
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -25,7 +27,7 @@ def test_by_hand():
     assert table.title == "clustering on synthetic tree, 60 points: the paper's settings"
     assert table.columns == (
         "model",
-        "paper (synthetic tree, 10,000 points)",
+        "paper",
         "NMI",
         "ARI",
         "residual",
@@ -51,7 +53,8 @@ def test_matching_names_its_data_and_the_papers():
     record = made_record(task="matching", scores={"reciprocal_rank": 0.5, "hits_1": 0.4}, data={"name": "MovieLens-1M"})
     table = result_table([record])
     assert "MovieLens-1M" in table.title
-    assert table.columns[1] == "paper (MovieLens-20M)"
+    assert table.columns[1] == "paper"
+    assert "paper: the same, on MovieLens-20M;" in table.caption
     assert table.rows[0][1:4] == ("0.6608 ± 0.0066", "0.5000", "0.4")
 
 
@@ -64,9 +67,38 @@ def test_the_terminal_shows_the_same():
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
     console.print(result_table(RECORDS).to_rich())
     shown = console.export_text()
-    for cell in ("0.4000 ± 0.2646", "0.2821 ± 0.1599", "true z", "paper (synthetic tree, 10,000 points)"):
+    for cell in ("0.4000 ± 0.2646", "0.2821 ± 0.1599", "true z", "on synthetic tree, 10,000 points", "residual", "MB"):
         assert cell in shown
+    assert "More columns" not in shown
     console.file.close()
+
+
+@pytest.mark.parametrize(
+    ("width", "dropped"),
+    [
+        (80, ["MRR", "hits@", "AUC", "validation NCRR"]),
+        (70, ["MRR", "MB", "minutes", "seeds"]),
+        (60, ["MRR", "paper"]),
+    ],
+)
+def test_a_narrow_terminal_shows_whole_scores_of_fewer_kinds(width, dropped):
+    scores = dict.fromkeys(("ncrr", "mrr", "hits_10", "hits_100", "auc", "validation_ncrr"), 0.123456)
+    records = [
+        made_record(task="links", model=model, label=label, seed=seed, scores=scores)
+        for model, label in (("ind", "CVAE_ind"), ("ind+graph", "CVAE_ind, graph features"))
+        for seed in (0, 1)
+    ]
+    console = Console(width=width, file=io.StringIO())
+    console.print(result_table(records).to_rich(width))
+    shown = console.file.getvalue()
+    assert shown.count("0.1235 ± 0.0000") == 2
+    assert ("0.0160 ± 0.0004" in shown) == (width > 60)
+    assert "CVAE_ind, graph features" in shown
+    assert "…" not in shown
+    heading = shown.splitlines()[2]
+    assert not [column for column in dropped if column in heading]
+    assert "More columns are in the Markdown file." in " ".join(shown.split())
+    assert "validation NCRR" in result_table(records).to_markdown()
 
 
 def test_what_is_not_of_one_kind_is_refused():
@@ -84,7 +116,7 @@ def test_a_file_has_a_table_for_each_recipe(tmp_path):
     titles = re.findall("^### (.*)", path.read_text(), re.MULTILINE)
     assert [title.rpartition(": ")[2] for title in titles] == ["recommended recipe", "the paper's settings"]
     assert len(task_tables(tmp_path, "links")) == 1
-    assert not (tmp_path / "clustering.md.part").exists()
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
@@ -92,3 +124,14 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "clustering.md").mkdir()
     with pytest.raises(DataFileError, match=r"clustering\.md: cannot be written"):
         write_tables(tmp_path, "clustering")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_drafts_of_two_processes_do_not_meet(tmp_path, monkeypatch):
+    write_record(tmp_path, RECORDS[0])
+    drafts, replace = [], Path.replace
+    monkeypatch.setattr(Path, "replace", lambda draft, path: drafts.append(draft) or replace(draft, path))
+    for process in (11, 12):
+        monkeypatch.setattr("os.getpid", lambda process=process: process)
+        write_tables(tmp_path, "clustering")
+    assert len(set(drafts)) == 2

@@ -1,15 +1,21 @@
+import os
 import platform
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 import corrvae
 from corrvae.experiments import worker
 from corrvae.experiments.outcomes import keep_quiet
 from corrvae.experiments.records import read_record
-from corrvae.experiments.worker import library_versions, peak_megabytes, perform, serve, throttled
+from corrvae.experiments.worker import library_versions, perform, serve, source_code, throttled
 from support.experiments import tiny_job
 
 
@@ -17,7 +23,8 @@ from support.experiments import tiny_job
 def test_a_job_leaves_its_record_and_nothing_else(task, tmp_path):
     job = tiny_job(tmp_path, task=task, seed=2)
     record = perform(job, keep_quiet)
-    assert read_record(job.path) == read_record(job.path)
+    assert read_record(job.path).scores == record.scores
+    assert read_record(job.path).data["settings"] == job.data
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [job.path]
     assert not (tmp_path / ".partial").exists()
     assert (record.task, record.recipe, record.model, record.label, record.seed) == (
@@ -55,11 +62,88 @@ def test_versions_are_those_installed():
         assert found[name] == version(name)
 
 
-def test_memory_only_grows():
-    before = peak_megabytes()
-    held = bytearray(64 * 2**20)
-    assert peak_megabytes() >= before
-    del held
+def test_the_code_of_the_source_changes_with_it(tmp_path):
+    (tmp_path / "a.py").write_text("one")
+    first = source_code(tmp_path)
+    (tmp_path / "notes.txt").write_text("no source")
+    assert source_code(tmp_path) == first
+    (tmp_path / "a.py").write_text("two")
+    second = source_code(tmp_path)
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    assert len({first, second, source_code(tmp_path)}) == 3
+    assert library_versions()["source"] == source_code(Path(corrvae.__file__).parent)
+
+
+def test_the_machine_is_told(tmp_path):
+    record = perform(tiny_job(tmp_path, "lsa"), keep_quiet)
+    assert record.machine == {"threads": torch.get_num_threads(), "processors": os.cpu_count()}
+
+
+def test_memory_that_is_held_is_counted():
+    """In a process of its own, whose peak is not far above what it holds."""
+    script = """
+from corrvae.experiments.worker import peak_megabytes
+before = peak_megabytes()
+held = b"x" * (200 * 2**20)
+print(peak_megabytes() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert 150 < float(done.stdout) < 250
+
+
+@pytest.fixture
+def meters(monkeypatch):
+    """A clock and a meter of memory that are set by hand."""
+    shown = {"seconds": 1000.0, "megabytes": 50.0}
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: shown["seconds"]))
+    monkeypatch.setattr(worker, "peak_megabytes", lambda: shown["megabytes"])
+    return shown
+
+
+def test_time_and_memory_are_those_of_the_run(tmp_path, meters):
+    def report(doing, done, total):
+        if doing == "projecting":
+            meters.update(seconds=meters["seconds"] + 42.5, megabytes=321.5)
+
+    record = perform(tiny_job(tmp_path, "lsa"), report)
+    assert (record.seconds, record.peak_megabytes) == (42.5, 321.5)
+
+
+def test_what_was_taken_before_an_interruption_counts(tmp_path, meters):
+    job = tiny_job(tmp_path)
+
+    def press(doing, done, total):
+        if doing == "training" and done == 3:
+            meters.update(seconds=meters["seconds"] + 100.0, megabytes=700.0)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        perform(job, press)
+    meters.update(seconds=0.0, megabytes=60.0)  # of another process, much later
+    begun = []
+
+    def go_on(doing, done, total):
+        if doing == "training":
+            begun.append(done)
+            meters["seconds"] += 1.0
+
+    record = perform(job, go_on)
+    assert begun == [4, 5, 6]
+    assert (record.seconds, record.peak_megabytes) == (103.0, 700.0)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [job.path]
+    assert not (tmp_path / ".partial").exists()
+
+
+def test_a_run_that_begins_anew_counts_itself_alone(tmp_path, meters):
+    job = tiny_job(tmp_path)
+
+    def fail(doing, done, total):
+        meters["seconds"] += 100.0
+        raise ValueError("it rained")
+
+    with pytest.raises(ValueError, match="it rained"):
+        perform(job, fail)
+    assert perform(job, keep_quiet).seconds == 0.0
 
 
 def events_of(job, monkeypatch, during=None):

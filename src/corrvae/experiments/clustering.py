@@ -15,7 +15,7 @@ from corrvae.experiments.models import Embedded, describe_settings, embed, fit_e
 from corrvae.experiments.outcomes import Outcome, Run
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.sketching import sketch
-from corrvae.tables import fingerprint
+from corrvae.experiments.sources import fingerprint_all
 from corrvae.tasks import embedding_distances, score_clustering
 from corrvae.tasks.scorers import BlockDistances
 
@@ -50,7 +50,7 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
         "points": data.graph.n_vertices,
         "features": int(data.features.shape[1]),
         "edges": data.graph.n_edges,
-        "fingerprint": fingerprint(data.features),
+        "fingerprint": fingerprint_all(data.features, data.graph.edges, data.labels),
         "settings": dict(settings),
     }
     if entry.method in ("vae", "cvae"):
@@ -77,7 +77,7 @@ def _of_estimator(entry: Entry, data: TreeData, described: dict[str, Any], run: 
         seed=run.seed,
     )
     scores = _scores(distances, data)
-    return Outcome(scores, describe_settings(entry, model), described, history_of(model), drawn)
+    return Outcome(scores, describe_settings(entry, run.seed, model), described, history_of(model), drawn)
 
 
 def _of_embedding(entry: Entry, data: TreeData, described: dict[str, Any], run: Run) -> Outcome:
@@ -96,7 +96,7 @@ def _of_embedding(entry: Entry, data: TreeData, described: dict[str, Any], run: 
         seed=run.seed,
     )
     scores = _scores(embedding_distances(found.embedding), data)
-    return Outcome(scores, describe_settings(entry), described, found.history, drawn)
+    return Outcome(scores, describe_settings(entry, run.seed), described, found.history, drawn)
 
 
 def _scores(distances: BlockDistances, data: TreeData) -> dict[str, float]:

@@ -1,13 +1,18 @@
 """A run to be made, with all that it needs: it can be written down and handed to another process."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 from corrvae.errors import DataFileError
 from corrvae.experiments.recipes import Entry, Recipe
 from corrvae.experiments.records import Record, read_record, record_path
+from corrvae.experiments.sources import data_files
+
+# Stands for what is not there, which is not the same as None.
+_NOTHING = object()
+_COMPARED = ("method", "parameters", "metric", "redraw", "graph_features")
 
 
 @final
@@ -75,21 +80,39 @@ class Job:
     def finished(self) -> Record | None:
         """Give its record if it was run before; one of other settings or data is refused.
 
-        A record that cannot be read is named, not overwritten.
+        Data are compared by their settings and files; that task, recipe, model and seed are those of the path is seen
+        when it is read. A record that cannot be read is named, not overwritten.
         """
         if not self.path.exists():
             return None
         record = read_record(self.path)
         asked = json.loads(self.to_json())
-        made = {**record.settings, "data": record.data.get("settings")}
-        for name in ("method", "parameters", "metric", "redraw", "graph_features", "data"):
-            wanted = asked["data"] if name == "data" else asked["entry"][name]
-            if made.get(name) != wanted:
-                what = _difference(made.get(name), wanted)
-                raise DataFileError(
-                    self.path, f"was made with other settings ({name}: {what}); remove it, or choose another --out"
-                )
+        wanted = {name: asked["entry"][name] for name in _COMPARED}
+        made = {name: record.settings.get(name) for name in _COMPARED}
+        wanted["data"], made["data"] = asked["data"], record.data.get("settings")
+        self._compare(made, wanted, "other settings")
+        if isinstance(recorded := record.settings.get("all_parameters"), dict):
+            self._compare_parameters(recorded)
+        if "files" in record.data:
+            self._compare({"files": record.data["files"]}, {"files": data_files(self.data["name"])}, "other data")
         return record
+
+    def _compare_parameters(self, recorded: dict[str, Any]) -> None:
+        """Compare all parameters with those of now; what did not exist then had what is now its default."""
+        from corrvae.experiments.models import all_parameters
+
+        bare = replace(self.entry, parameters={})
+        defaults = json.loads(json.dumps(all_parameters(bare, self.seed)))
+        wanted = json.loads(json.dumps(all_parameters(self.entry, self.seed)))
+        self._compare({"parameters": {**defaults, **recorded}}, {"parameters": wanted}, "other settings")
+
+    def _compare(self, made: dict[str, Any], wanted: dict[str, Any], what: str) -> None:
+        for name in wanted:
+            if made[name] != wanted[name]:
+                difference = _difference(made[name], wanted[name])
+                raise DataFileError(
+                    self.path, f"was made with {what} ({name}: {difference}); remove it, or choose another --out"
+                )
 
 
 def jobs_of(recipe: Recipe, n_seeds: int, folder: Path, command: str) -> list[Job]:
@@ -122,6 +145,11 @@ def jobs_of(recipe: Recipe, n_seeds: int, folder: Path, command: str) -> list[Jo
 
 def _difference(made: Any, wanted: Any) -> str:
     if isinstance(made, dict) and isinstance(wanted, dict):
-        name = next(name for name in {**made, **wanted} if made.get(name) != wanted.get(name))
-        return f"{name} was {made.get(name)!r}, and is {wanted.get(name)!r} now"
+        both = {**made, **wanted}
+        name = next(name for name in both if made.get(name, _NOTHING) != wanted.get(name, _NOTHING))
+        return f"{name} was {_said(made, name)}, and is {_said(wanted, name)} now"
     return f"was {made!r}, and is {wanted!r} now"
+
+
+def _said(values: dict[str, Any], name: str) -> str:
+    return repr(values[name]) if name in values else "absent"

@@ -15,8 +15,8 @@ from corrvae.experiments.outcomes import Outcome, Run
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.sketching import sketch
 from corrvae.experiments.small import small_world
+from corrvae.experiments.sources import data_files, fingerprint_all
 from corrvae.graphs import EdgeSplit, graph_features, split_edges
-from corrvae.tables import fingerprint
 from corrvae.tasks import (
     PairRanks,
     adamic_adar_scores,
@@ -115,16 +115,17 @@ def judge(entry: Entry, data: LinkData, settings: dict[str, Any], run: Run) -> O
         "train_edges": train.n_edges,
         "validation_edges": len(data.split.validation),
         "test_edges": len(test),
-        "fingerprint": fingerprint(data.features),
+        "fingerprint": fingerprint_all(data.features, train.edges, data.split.validation, test),
+        "files": data_files(settings["name"]),
         "settings": settings,
     }
     if entry.method in _OF_GRAPH:
         scores = _OF_GRAPH[entry.method](train)
-        return Outcome(_scores(scores, data.split, run), describe_settings(entry), described, None, None)
+        return Outcome(_scores(scores, data.split, run), describe_settings(entry, run.seed), described, None, None)
     features = graph_features(data.features, train) if entry.graph_features else data.features
     if entry.method in ("vae", "cvae"):
         model = fit_estimator(entry, features, train, run)
-        embedding, history, settled = model.embedding_, history_of(model), describe_settings(entry, model)
+        embedding, history, settled = model.embedding_, history_of(model), describe_settings(entry, run.seed, model)
         found = _scores_of_model(model, entry.metric, data.split, run)
 
         def score(pairs: np.ndarray) -> np.ndarray:
@@ -132,7 +133,7 @@ def judge(entry: Entry, data: LinkData, settings: dict[str, Any], run: Run) -> O
 
     else:
         embedded = embed(entry, features, train, run)
-        embedding, history, settled = embedded.embedding, embedded.history, describe_settings(entry)
+        embedding, history, settled = embedded.embedding, embedded.history, describe_settings(entry, run.seed)
         found = _scores(block_scores(embedding, entry.metric), data.split, run)
 
         def score(pairs: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from corrvae.experiments.outcomes import Outcome, Run
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.sketching import sketch
 from corrvae.experiments.small import small_world
-from corrvae.tables import fingerprint
+from corrvae.experiments.sources import data_files, fingerprint_all
 from corrvae.tasks import (
     HalvedUsers,
     MatchingScores,
@@ -103,7 +103,8 @@ def judge(entry: Entry, data: MatchingData, settings: dict[str, Any], run: Run) 
         "train_users": data.train.n_users,
         "validation_users": data.validation.n_users,
         "test_users": data.test.n_users,
-        "fingerprint": fingerprint(data.train.features),
+        "fingerprint": fingerprint_all(*(part.features for part in (data.train, data.validation, data.test))),
+        "files": data_files(settings["name"]),
         "settings": settings,
     }
     if entry.method in ("vae", "cvae"):
@@ -129,7 +130,7 @@ def _of_estimator(entry: Entry, data: MatchingData, described: dict[str, Any], r
         trained=data.train.graph,
         seed=run.seed,
     )
-    return Outcome(scores, describe_settings(entry, model), described, history_of(model), drawn)
+    return Outcome(scores, describe_settings(entry, run.seed, model), described, history_of(model), drawn)
 
 
 def _of_projection(entry: Entry, data: MatchingData, described: dict[str, Any], run: Run) -> Outcome:
@@ -150,7 +151,7 @@ def _of_projection(entry: Entry, data: MatchingData, described: dict[str, Any], 
         trained=data.train.graph,
         seed=run.seed,
     )
-    return Outcome(scores, describe_settings(entry), described, None, drawn)
+    return Outcome(scores, describe_settings(entry, run.seed), described, None, drawn)
 
 
 def match_by_model(model: CorrelatedVAE, metric: str, users: HalvedUsers) -> MatchingScores:

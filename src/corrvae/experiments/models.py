@@ -1,5 +1,6 @@
 """Train what a recipe's entry asks for, on the training part and nothing else."""
 
+import inspect
 import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, final
@@ -16,6 +17,8 @@ from corrvae.training.data import Redraw
 # Rows of a history that a reader's eye can tell apart.
 MOST_ROWS = 200
 _CHECKPOINT_MINUTES = 2.0
+# What baselines are given that is no setting.
+_NO_SETTINGS = ("X", "graph", "project", "on_step")
 _TERMS = ("step", "epoch", "reconstruction", "singleton", "edge", "non_edge", "total", "tau")
 
 
@@ -26,6 +29,20 @@ class Embedded:
 
     embedding: Float[np.ndarray, "points dim"]
     history: dict[str, list[float]] | None = None
+
+
+def make_estimator(entry: Entry, seed: int) -> CorrelatedVAE:
+    """Make the estimator of an entry, to be trained on the processor and evaluated a hundred times.
+
+    Examples
+    --------
+    >>> make_estimator(Entry("vae", "VAE", "vae", {"max_steps": 500}), 3).get_params()["evaluate_every"]
+    5
+    """
+    parameters = {"device": "cpu", **entry.parameters}
+    if parameters.get("max_steps") is not None:
+        parameters.setdefault("evaluate_every", max(1, parameters["max_steps"] // 100))
+    return CorrelatedVAE(**parameters, random_state=seed)
 
 
 def fit_estimator(
@@ -48,10 +65,7 @@ def fit_estimator(
     >>> fit_estimator(entry, np.eye(5), CorrelationGraph.from_edges([(0, 1)], n_vertices=5), Run(0)).embedding_.shape
     (5, 2)
     """
-    parameters = {"device": "cpu", **entry.parameters}
-    if parameters.get("max_steps") is not None:
-        parameters.setdefault("evaluate_every", max(1, parameters["max_steps"] // 100))
-    model = CorrelatedVAE(**parameters, random_state=run.seed)
+    model = make_estimator(entry, run.seed)
 
     def tell(progress: Progress) -> None:
         run.report("training", progress.step, progress.max_steps)
@@ -130,16 +144,40 @@ def thin(history: dict[str, list[float]]) -> dict[str, list[float]]:
     return {name: [float(f"{column[row]:.6g}") for row in kept] for name, column in history.items()}
 
 
-def describe_settings(entry: Entry, model: CorrelatedVAE | None = None) -> dict[str, Any]:
+def all_parameters(entry: Entry, seed: int) -> dict[str, Any]:
+    """Give every parameter that an entry's method has, with its default where the recipe says nothing.
+
+    Examples
+    --------
+    >>> all_parameters(Entry("pca", "PCA", "principal_components", {"n_components": 2}), 3)
+    {'n_components': 2, 'weighting': 'raw', 'center': True, 'seed': 3}
+    """
+    if entry.method in ("vae", "cvae"):
+        return make_estimator(entry, seed).get_params()
+    from corrvae.baselines import graph_sage, principal_components, variational_graph
+
+    known = {function.__name__: function for function in (graph_sage, principal_components, variational_graph)}
+    if entry.method not in known:
+        return dict(entry.parameters)
+    parameters = inspect.signature(known[entry.method]).parameters.values()
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.name not in _NO_SETTINGS and parameter.default is not parameter.empty
+    }
+    return {**dict.fromkeys(entry.parameters), **defaults, **entry.parameters, "seed": seed}
+
+
+def describe_settings(entry: Entry, seed: int, model: CorrelatedVAE | None = None) -> dict[str, Any]:
     """Give all that a model was made and trained with, as JSON: what the recipe said, and every parameter.
 
     Examples
     --------
-    >>> describe_settings(Entry("pca", "PCA", "principal_components", {"n_components": 2}))["parameters"]
+    >>> describe_settings(Entry("pca", "PCA", "principal_components", {"n_components": 2}), 0)["parameters"]
     {'n_components': 2}
     """
     settings = {name: value for name, value in asdict(entry).items() if name not in ("model", "label")}
+    settings["all_parameters"] = all_parameters(entry, seed) if model is None else model.get_params()
     if model is not None:
-        settings["all_parameters"] = model.get_params()
         settings["n_steps"] = int(model.n_steps_)
     return settings

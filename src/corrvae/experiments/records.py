@@ -1,13 +1,16 @@
 """What a run of an experiment leaves behind: one JSON file for each model and seed, which tables and reports read."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from types import NoneType
 from typing import Any, final
 
 from corrvae.errors import DataFileError
+from corrvae.experiments.published import TASKS
 
 FORMAT = 1
 
@@ -65,15 +68,18 @@ class Record:
     data
         What it was trained on: name, sizes, fingerprint.
     versions
-        Of Python and the libraries.
+        Of Python and the libraries, and under "source" a code of the package's files.
     command
         The command that repeats it.
     finished
         When, in ISO form, UTC.
     seconds, peak_megabytes
-        Time of the whole run, and the most memory that the process held.
+        Time of the whole run, and the most memory that a process of it held; both count what went before an
+        interruption.
     history
         The terms of the objective by name with the steps they were taken at, or ``None`` for what is not trained.
+    machine
+        Threads of the run and processors of the machine; empty in older records.
     sketches
         What to draw, or ``None``.
     """
@@ -92,6 +98,7 @@ class Record:
     seconds: float
     peak_megabytes: float
     history: dict[str, list[float]] | None = None
+    machine: dict[str, int] = field(default_factory=dict)
     sketches: Sketches | None = None
 
 
@@ -124,22 +131,86 @@ def write_record(folder: Path, record: Record) -> Path:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; what is not one is refused with its path."""
+    """Read a record; what is not one, or is not that of its path, is refused with the path."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataFileError(path, f"cannot be read as the record of a run ({error})") from error
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise DataFileError(path, f"is not the record of a run in format {FORMAT}")
+    if problem := _wrong_kind(document):
+        raise DataFileError(path, f"is not the record of a run: {problem}")
     try:
         sketches = document.pop("sketches", None)
-        return Record(**document, sketches=Sketches(**sketches) if sketches is not None else None)
+        record = Record(**document, sketches=Sketches(**sketches) if sketches is not None else None)
     except TypeError as error:
         names = ", ".join(field.name for field in fields(Record))
         raise DataFileError(path, f"is not the record of a run: it needs {names}") from error
+    if problem := _wrong_value(record) or _wrong_place(record, path):
+        raise DataFileError(path, f"is not the record of a run: {problem}")
+    return record
 
 
 def read_records(folder: Path) -> Iterator[Record]:
     """Read every record below a folder, in the order of their paths."""
     for path in sorted(folder.glob("*/*/*/seed-*.json")):
         yield read_record(path)
+
+
+_KINDS: dict[Any, tuple[str, ...]] = {
+    str: ("task", "recipe", "model", "label", "command", "finished"),
+    dict: ("scores", "settings", "data", "versions", "machine"),
+    dict | NoneType: ("history", "sketches"),
+    int: ("seed",),
+}
+_MISSING = object()
+_LISTS_OF_SKETCHES = ("points", "edges", "linked", "random", "weight_counts", "weight_bounds")
+
+
+def _wrong_kind(document: dict[str, Any]) -> str | None:
+    """Say which field does not hold what it should; what is missing is told when the record is made."""
+    for kind, names in _KINDS.items():
+        for name in names:
+            value = document.get(name, _MISSING)
+            if value is not _MISSING and (not isinstance(value, kind) or isinstance(value, bool)):
+                return f"{name} is {value!r}"
+    for name in ("seconds", "peak_megabytes"):
+        if name in document and not (_is_number(document[name]) and document[name] >= 0):
+            return f"{name} is {document[name]!r}"
+    for name, score in document.get("scores", {}).items():
+        if not _is_number(score):
+            return f"the score {name} is {score!r}"
+    for name, column in (document.get("history") or {}).items():
+        if not isinstance(column, list) or not all(_is_number(value) for value in column):
+            return f"{name} of its history is not a list of numbers"
+    sketches = document.get("sketches") or {}
+    for name in _LISTS_OF_SKETCHES:
+        if not isinstance(sketches.get(name, []), list):
+            return f"{name} of its sketches is not a list"
+    return None
+
+
+def _wrong_value(record: Record) -> str | None:
+    """Say what is of the right kind and yet cannot be."""
+    if record.task not in TASKS:
+        return f"task is {record.task!r}; there are {', '.join(sorted(TASKS))}"
+    if TASKS[record.task].metric not in record.scores:
+        return f"it has no score {TASKS[record.task].metric}"
+    return None
+
+
+def _wrong_place(record: Record, path: Path) -> str | None:
+    """Say where a record belongs that lies elsewhere."""
+    place = record_path(Path(), record.task, record.recipe, record.model, record.seed)
+    if path.absolute().parts[-len(place.parts) :] == place.parts:
+        return None
+    return f"by its content it should be {place.as_posix()}"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond what a float can hold
+        return False

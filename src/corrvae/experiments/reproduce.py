@@ -1,6 +1,8 @@
 """What `corrvae reproduce` does: choose a recipe, run what is missing, show the table."""
 
+import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,10 +11,11 @@ from pathlib import Path
 from typing import final
 
 from corrvae.datasets.cache import locate
-from corrvae.errors import CorrvaeError
+from corrvae.errors import CorrvaeError, DataFileError, MissingDataFileError
 from corrvae.experiments.jobs import jobs_of
 from corrvae.experiments.progress import TextStream, choose_display
 from corrvae.experiments.recipes import MIN_RATINGS, Recipe, find_recipe
+from corrvae.experiments.records import read_record
 from corrvae.experiments.running import Start, Tally, in_own_process, run_jobs
 from corrvae.experiments.tables import result_table, write_tables
 
@@ -101,6 +104,8 @@ def plan(request: Request, say: Callable[[str], None]) -> Recipe:
     if request.dataset is not None:
         recipe = _with_dataset(recipe, request.dataset)
     if request.models is not None:
+        if not request.models:
+            raise ValueError(f"--models names no model; there are {', '.join(recipe.models)}")
         recipe = recipe.choose(request.models)
     return _with_what_is_installed(recipe, request.models is not None, say)
 
@@ -124,8 +129,9 @@ def reproduce(request: Request, *, start: Start | None = None, errors: TextStrea
         # the runs are processes of their own, which find the folder here
         os.environ["CORRVAE_DATA"] = str(request.data)
     recipe = plan(request, lambda sentence: print(sentence, file=stream))
-    _check_data(recipe)
+    _check_data(recipe, request.data)
     _check_folder(request.out)
+    _check_records(request.out, recipe)
     n_seeds = recipe.n_seeds if request.seeds is None else request.seeds
     jobs = jobs_of(recipe, n_seeds, request.out, request.command)
     with choose_display(stream) as display:
@@ -138,7 +144,7 @@ def reproduce(request: Request, *, start: Start | None = None, errors: TextStrea
     if tally.records:
         path = write_tables(request.out, recipe.task)
         console = Console(width=None if sys.stdout.isatty() else 200)
-        console.print(result_table(tally.records).to_rich())
+        console.print(result_table(tally.records).to_rich(console.width))
         console.print(f"The tables are in {path}, the records in {path.with_suffix('')}", soft_wrap=True)
     return tally
 
@@ -179,10 +185,30 @@ def _with_what_is_installed(recipe: Recipe, named: bool, say: Callable[[str], No
     return recipe.choose([model for model in recipe.models if model not in missing])
 
 
-def _check_data(recipe: Recipe) -> None:
-    """Refuse to begin without the data, naming the command that gets it."""
-    if recipe.data["name"] not in ("tree", "small"):
-        locate(recipe.data["name"])
+def _check_data(recipe: Recipe, folder: Path | None) -> None:
+    """Refuse to begin without the data, naming the command that gets it into the folder that was looked in."""
+    name = recipe.data["name"]
+    if name in ("tree", "small"):
+        return
+    try:
+        locate(name)
+    except MissingDataFileError as error:
+        if folder is None:
+            raise
+        get = f"CORRVAE_DATA={shlex.quote(str(folder))} corrvae data get {name}"
+        raise MissingDataFileError(error.path, f"{name} is not there yet; get it with: {get}") from error
+
+
+def _check_records(folder: Path, recipe: Recipe) -> None:
+    """Read all records that the tables will be made of: what is wrong with one should not come after a long run."""
+    wanted = json.loads(json.dumps(dict(recipe.data)))
+    for path in sorted((folder / recipe.task).glob("*/*/seed-*.json")):
+        record = read_record(path)
+        made = record.data.get("settings", wanted)
+        if record.recipe == recipe.name and made != wanted:
+            raise DataFileError(
+                path, f"is of other data ({made}) than this run ({wanted}); remove it, or choose another --out"
+            )
 
 
 def _check_folder(folder: Path) -> None:

@@ -103,7 +103,7 @@ def in_own_process(threads: int | None = None, executable: str = sys.executable)
 
     def start(job: Job, report: Report) -> None:
         process = subprocess.Popen(
-            [executable, "-m", "corrvae.experiments.worker"],
+            [executable, "-P", "-m", "corrvae.experiments.worker"],  # -P: the user's folder may hold a numpy.py
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -1,5 +1,6 @@
 """Tables of results beside the paper's numbers, for a terminal and as Markdown."""
 
+import os
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from corrvae.experiments.records import Record, read_record
 if TYPE_CHECKING:
     from rich.table import Table
 
+# Columns before and after the further scores: model, the paper's score, ours; seeds, time, memory.
+_FIRST, _LAST, _PAPER = 3, 3, 1
 _RECIPES = ("recommended", "paper", "quick")
 _RECIPE_TITLES = {"recommended": "recommended recipe", "paper": "the paper's settings", "quick": "quick"}
 
@@ -56,16 +59,35 @@ class ResultTable:
         lines = [f"### {self.title}", "", _line(self.columns), rule, *(_line(row) for row in self.rows)]
         return "\n".join([*lines, "", self.caption] if self.caption else lines)
 
-    def to_rich(self) -> "Table":
-        """Give it for a terminal."""
+    def to_rich(self, width: int | None = None) -> "Table":
+        """Give it for a terminal.
+
+        Parameters
+        ----------
+        width
+            Of the terminal. Columns that it has no room for are left out, the last of the further scores first, then
+            memory, time, seeds and the paper's; model and main score always stay. ``None``: room for all.
+        """
         from rich.table import Table
 
-        table = Table(title=self.title, caption=self.caption)
-        for number, column in enumerate(self.columns):
-            table.add_column(column, justify="left" if number == 0 else "right")
+        shown = self._fitting(width)
+        left_out = "" if len(shown) == len(self.columns) else " More columns are in the Markdown file."
+        table = Table(title=self.title, caption=self.caption + left_out)
+        for number in shown:
+            table.add_column(self.columns[number], justify="left" if number == 0 else "right", no_wrap=True)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*(row[number] for number in shown))
         return table
+
+    def _fitting(self, width: int | None) -> list[int]:
+        """Choose the columns that a width has room for, each with two blanks and a line."""
+        shown = list(range(len(self.columns)))
+        widths = [max(map(len, cells)) for cells in zip(self.columns, *self.rows, strict=True)]
+        last = len(self.columns) - _LAST
+        order = [*range(last - 1, _FIRST - 1, -1), *range(len(self.columns) - 1, max(last, _FIRST) - 1, -1), _PAPER]
+        while width is not None and order and sum(widths[number] + 3 for number in shown) + 1 > width:
+            shown.remove(order.pop(0))
+        return shown
 
 
 def result_table(records: Iterable[Record]) -> ResultTable:
@@ -92,9 +114,10 @@ def result_table(records: Iterable[Record]) -> ResultTable:
     datasets = ", ".join(dict.fromkeys(str(record.data.get("name", "unknown data")) for record in records))
     return ResultTable(
         title=f"{task.name} on {datasets}: {_RECIPE_TITLES.get(recipe, recipe)}",
-        columns=("model", f"paper ({task.dataset})", task.metric_name, *others.values(), "seeds", "minutes", "MB"),
+        columns=("model", "paper", task.metric_name, *others.values(), "seeds", "minutes", "MB"),
         rows=tuple(rows),
-        caption=f"{task.metric_name}: mean ± standard deviation over seeds; minutes and peak memory of a run: means.",
+        caption=f"{task.metric_name}: mean ± standard deviation over seeds; paper: the same, on {task.dataset}; "
+        "minutes and peak memory of a run: means.",
     )
 
 
@@ -112,12 +135,14 @@ def write_tables(folder: Path, task: str) -> Path:
     """Write the tables of a task as Markdown, whole or not at all, and say where they are."""
     path = folder / f"{task}.md"
     text = "\n\n".join(table.to_markdown() for table in task_tables(folder, task))
-    draft = path.with_suffix(".md.part")
+    draft = path.with_suffix(f".md.{os.getpid()}.part")
     try:
         draft.write_text(text + "\n", encoding="utf-8")
         draft.replace(path)
     except OSError as error:
         raise DataFileError(path, f"cannot be written ({error.strerror or error})") from error
+    finally:
+        draft.unlink(missing_ok=True)
     return path
 
 

@@ -3,7 +3,9 @@
 A process of its own gives the true peak of memory, and keeps a failure from taking the other runs along.
 """
 
+import hashlib
 import json
+import os
 import platform
 import shutil
 import signal
@@ -15,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from corrvae import __version__
@@ -22,16 +25,33 @@ from corrvae.errors import CorrvaeError
 from corrvae.experiments.jobs import Job
 from corrvae.experiments.outcomes import Report, Run
 from corrvae.experiments.records import Record, write_record
+from corrvae.experiments.spending import Spending, read_spending, spending_path, write_spending
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "numba", "torch_geometric")
-_SECONDS_BETWEEN_REPORTS = 0.25
+_SECONDS_BETWEEN_REPORTS, _SECONDS_BETWEEN_SPENDINGS = 0.25, 5.0
 
 
 def perform(job: Job, report: Report) -> Record:
     """Run a job, write its record, and remove its checkpoint."""
-    begun = time.monotonic()
+    begun, before = time.monotonic(), read_spending(job.checkpoint)
+
+    def spent() -> Spending:
+        return before.plus(time.monotonic() - begun, peak_megabytes())
+
+    # now and then too: a process that is killed cannot write
+    keep = throttled(lambda *_: write_spending(job.checkpoint, spent()), _SECONDS_BETWEEN_SPENDINGS)
+
+    def told(doing: str, done: int, total: int | None) -> None:
+        keep(doing, done, total)
+        report(doing, done, total)
+
     experiment = import_module(f"corrvae.experiments.{job.task}")
-    outcome = experiment.run(job.entry, job.data, Run(job.seed, job.checkpoint, report))
+    try:
+        outcome = experiment.run(job.entry, job.data, Run(job.seed, job.checkpoint, told))
+    except BaseException:
+        write_spending(job.checkpoint, spent())
+        raise
+    whole = spent()
     record = Record(
         task=job.task,
         recipe=job.recipe,
@@ -44,13 +64,15 @@ def perform(job: Job, report: Report) -> Record:
         versions=library_versions(),
         command=job.command,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - begun, 2),
-        peak_megabytes=round(peak_megabytes(), 1),
+        seconds=round(whole.seconds, 2),
+        peak_megabytes=round(whole.peak_megabytes, 1),
         history=outcome.history,
         sketches=outcome.sketches,
+        machine=machine(),
     )
     write_record(job.folder, record)
     shutil.rmtree(job.checkpoint, ignore_errors=True)
+    spending_path(job.checkpoint).unlink(missing_ok=True)
     for folder in list(job.checkpoint.parents)[:4]:  # up to .partial
         with suppress(OSError):  # others wait in it
             folder.rmdir()
@@ -58,20 +80,52 @@ def perform(job: Job, report: Report) -> Record:
 
 
 def library_versions() -> dict[str, str]:
-    """Give the versions of Python, of corrvae and of what it computes with.
+    """Give the versions of Python, of corrvae and of what it computes with, and a code of corrvae's own files.
 
     Examples
     --------
     >>> library_versions()["corrvae"] == __version__
     True
     """
-    found = {"python": platform.python_version(), "corrvae": __version__}
+    found = {
+        "python": platform.python_version(),
+        "corrvae": __version__,
+        "source": source_code(Path(__file__).parents[1]),
+    }
     for name in _LIBRARIES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
     return found
+
+
+def source_code(folder: Path) -> str:
+    """Give a short code of the Python files of a package: it tells apart what has the same version.
+
+    Examples
+    --------
+    >>> len(source_code(Path(__file__).parent))
+    12
+    """
+    whole = hashlib.blake2b(digest_size=6)
+    for path in sorted(folder.rglob("*.py")):
+        content = hashlib.blake2b(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+    return whole.hexdigest()
+
+
+def machine() -> dict[str, int]:
+    """Give how many threads this process computes with, and how many processors there are.
+
+    Examples
+    --------
+    >>> sorted(machine())
+    ['processors', 'threads']
+    """
+    import torch
+
+    return {"threads": torch.get_num_threads(), "processors": os.cpu_count() or 1}
 
 
 def peak_megabytes() -> float:
