@@ -58,6 +58,13 @@ def test_matching_names_its_data_and_the_papers():
     assert table.rows[0][1:4] == ("0.6608 ± 0.0066", "0.5000", "0.4")
 
 
+def test_captions_say_what_does_not_compare():
+    quick = result_table([made_record(recipe="quick")]).caption
+    assert "paper: the same, on synthetic tree, 10,000 points, not to be held against these small data;" in quick
+    assert "residual" in quick
+    assert "small data" not in result_table(RECORDS).caption
+
+
 def test_a_model_that_the_recipe_lost_comes_last():
     table = result_table([*RECORDS, made_record(model="older", label="older")])
     assert [row[0] for row in table.rows] == ["VAE", "CVAE_ind", "true z", "older"]
