@@ -1,4 +1,4 @@
-"""The command line. Heavy imports wait until a command needs them, so that help answers at once."""
+"""The commands of the paper's experiments and their data."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,27 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corrvae.cli.application import app, data_app
+from corrvae.cli.exits import INTERRUPTED, plainly
 from corrvae.experiments.recipes import RECIPES
 
 if TYPE_CHECKING:
     from corrvae.experiments.running import Tally
-
-app = typer.Typer(
-    help="Correlated variational auto-encoders: embeddings for data points whose correlations are known as a graph.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-data_app = typer.Typer(help="The data sets of the experiments.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-
-
-@app.callback(invoke_without_command=True)
-def _corrvae(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
-        from corrvae import __version__
-
-        typer.echo(__version__)
-        raise typer.Exit
 
 
 @app.command()
@@ -57,14 +42,10 @@ def report(
 
     Example: corrvae report results/
     """
-    from corrvae.errors import CorrvaeError
-    from corrvae.pictures.report import write_report
+    with plainly():
+        from corrvae.pictures.report import write_report
 
-    try:
         path = write_report(results, out)
-    except CorrvaeError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from error
     typer.echo(f"The report is in {path}")
 
 
@@ -107,24 +88,16 @@ def reproduce(
 
 
 def _run_experiments(run: "Callable[[], Tally]") -> None:
-    """Run experiments, and turn what goes wrong into a sentence and an exit code.
+    """Run experiments; those that failed, while others went on, are said at the end.
 
     Imports take a second, in which Ctrl-C may come: `run` makes them itself, so that they are watched too.
     """
-    from corrvae.errors import CorrvaeError
-
-    try:
+    with plainly(stopped="stopped; what is finished is kept, and the same command goes on from there"):
         tally = run()
         from corrvae.experiments.reproduce import failures_of
-    except (CorrvaeError, ValueError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt:
-        typer.echo("stopped; what is finished is kept, and the same command goes on from there", err=True)
-        raise typer.Exit(1) from None
     if problem := failures_of(tally):
         typer.echo(problem, err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(INTERRUPTED)
 
 
 @data_app.command("get")
@@ -140,16 +113,9 @@ def data_get(
 
     Example: corrvae data get ml-1m
     """
-    from corrvae.datasets.getting import get
-    from corrvae.errors import CorrvaeError
+    with plainly(stopped="stopped; what has arrived is kept, and the next try goes on from there"):
+        from corrvae.datasets.getting import get
 
-    try:
         got = get(name, source)
-    except (CorrvaeError, ValueError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt:
-        typer.echo("stopped; what has arrived is kept, and the next try goes on from there", err=True)
-        raise typer.Exit(130) from None
     typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
     typer.echo(got.terms)

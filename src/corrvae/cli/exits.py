@@ -1,0 +1,49 @@
+"""How a command ends: what went wrong as one sentence on stderr, and the exit code that says what kind it was."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EDQUOT, EFBIG, ENOSPC
+
+import typer
+
+INTERRUPTED = 1  # stopped, or not all of it done; what is done is kept
+BAD_INPUT = 2
+FAILED = 3  # training broke, or the disk is full
+
+_NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
+
+
+@contextmanager
+def plainly(stopped: str = "stopped") -> Iterator[None]:
+    """Turn what goes wrong inside into a sentence and an exit code.
+
+    Heavy imports belong inside, so that Ctrl-C during them is answered too.
+
+    Parameters
+    ----------
+    stopped
+        What to say after Ctrl-C.
+
+    Examples
+    --------
+    >>> with plainly():
+    ...     print("done")
+    done
+    """
+    from corrvae.errors import CorrvaeError, TrainingError
+
+    try:
+        yield
+    except TrainingError as error:
+        _end(str(error), FAILED, error)
+    except OSError as error:
+        _end(str(error), FAILED if error.errno in _NO_ROOM else BAD_INPUT, error)
+    except (CorrvaeError, ValueError, TypeError) as error:
+        _end(str(error), BAD_INPUT, error)
+    except KeyboardInterrupt as error:
+        _end(stopped, INTERRUPTED, error)
+
+
+def _end(sentence: str, code: int, cause: BaseException) -> None:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(code) from cause

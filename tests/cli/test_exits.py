@@ -1,0 +1,33 @@
+from errno import ENOENT, ENOSPC
+from pathlib import Path
+
+import pytest
+import typer
+
+from corrvae.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, plainly
+from corrvae.errors import DataFileError, TrainingError
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (ValueError("tau must be between -1 and 1"), BAD_INPUT, "tau must be between -1 and 1"),
+        (TypeError("a graph is asked for"), BAD_INPUT, "a graph is asked for"),
+        (DataFileError(Path("edges.csv"), "line 3 has one field"), BAD_INPUT, "edges.csv: line 3 has one field"),
+        (FileNotFoundError(ENOENT, "no such file", "x.csv"), BAD_INPUT, "[Errno 2] no such file: 'x.csv'"),
+        (OSError(ENOSPC, "no space left on device"), FAILED, f"[Errno {ENOSPC}] no space left on device"),
+        (TrainingError(7, "edge", (), None), FAILED, str(TrainingError(7, "edge", (), None))),
+        (KeyboardInterrupt(), INTERRUPTED, "stopped; go on"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_every_kind_of_failure_has_its_code_and_one_sentence(error, code, sentence, capsys):
+    with pytest.raises(typer.Exit) as raised, plainly(stopped="stopped; go on"):
+        raise error
+    assert raised.value.exit_code == code
+    assert capsys.readouterr() == ("", sentence + "\n")
+
+
+def test_a_mistake_of_the_program_is_not_hidden():
+    with pytest.raises(KeyError), plainly():
+        raise KeyError("bug")
