@@ -71,21 +71,26 @@ class TrainingError(CorrvaeError, ArithmeticError):
         The term of the objective that broke, or what else did.
     rows : tuple of int
         The rows involved, as far as they are known.
+    held_out : bool
+        Whether it happened on validation data.
     checkpoint : pathlib.Path or None
         The last checkpoint.
     """
 
-    def __init__(self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None) -> None:
-        super().__init__(step, term, rows, checkpoint)
-        self.step, self.term, self.rows, self.checkpoint = step, term, rows, checkpoint
+    def __init__(
+        self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None, held_out: bool = False
+    ) -> None:
+        super().__init__(step, term, rows, checkpoint, held_out)
+        self.step, self.term, self.rows, self.checkpoint, self.held_out = step, term, rows, checkpoint, held_out
 
     def __str__(self) -> str:
         shown = ", ".join(map(str, self.rows[:10])) + (", ..." if len(self.rows) > 10 else "")
         where = f" (rows {shown})" if self.rows else ""
         kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
         look = "look at these rows, " if self.rows else ""
+        of_what = " of the validation data" if self.held_out else ""
         return (
-            f"after {self.step:,} steps {self.term} is infinite or not a number{where}; "
+            f"after {self.step:,} steps {self.term}{of_what} is infinite or not a number{where}; "
             f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
             f"learning rate. {kept}"
         )
