@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from corrvae.building import Architecture, build_model
-from corrvae.nn import LearnedTau, PairBilinear, PairPerceptron
+from corrvae.nn import DenseRows, LearnedTau, PairBilinear, PairMetric, PairPerceptron
 from corrvae.nn.likelihoods import Bernoulli, Poisson
 
 
@@ -31,6 +31,9 @@ def test_choices_are_followed():
     assert isinstance(model.likelihood, Bernoulli)
     assert isinstance(model.pair_network, PairBilinear)
     assert sizes(model.pair_network.first)[0] == (6, 11)
+    metric = build_model(Architecture(6, 2, pair_network="metric", min_stddev=0.25), 0)
+    assert isinstance(metric.pair_network, PairMetric)
+    assert (metric.encoder(DenseRows(-1e3 * torch.rand(4, 6))).stddev >= 0.25).all()
     own = build_model(Architecture(6, 2, likelihood=Poisson, pair_network=partial(PairBilinear, rank=2)), 0)
     assert isinstance(own.likelihood, Poisson)
     assert own.pair_network.rank == 2

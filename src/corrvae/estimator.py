@@ -59,17 +59,22 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Strength of the regulariser of pairwise posteriors: of both its parts, or (singletons, pairs).
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
-    pair_network : {"perceptron", "bilinear"} or callable
-        The network that gives correlations: the paper's, one that costs hundreds of times less for each pair, or a
-        function of the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
+    pair_network : {"perceptron", "bilinear", "metric"} or callable
+        The network that gives correlations: the paper's; one that costs hundreds of times less for each pair; one that
+        reads the encoder's means, not features, and does not learn edges by heart where they are few; or a function of
+        the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
     pair_hidden : tuple of int or None
-        Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network.
+        Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network, none for the
+        metric.
     normalize : {"raw", "binary", "l2", "log1p"} or pair of them
         What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
         explains them as they are.
     dropout : float or pair of them
         Share of the features that are hidden from the networks at random while training: from all, or (encoder, pair
         network). Where edges are few, a pair network learns them by heart without it.
+    min_stddev : float
+        No standard deviation is smaller. Just above sqrt(1 - tau^2), the spread that the prior leaves between linked
+        points, it makes all points about equally certain, so that distances tell of the means.
     missing : {"error", "mask"}
         Whether NaN is refused, or stands for an entry to be left out of the likelihood.
     max_epochs, max_steps : int, int or None
@@ -156,6 +161,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         pair_hidden: Sequence[int] | None = None,
         normalize: Normalization | Sequence[Normalization] = "raw",
         dropout: float | Sequence[float] = 0.0,
+        min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int = 40,
         max_steps: int | None = None,
@@ -182,6 +188,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.pair_hidden = pair_hidden
         self.normalize = normalize
         self.dropout = dropout
+        self.min_stddev = min_stddev
         self.missing = missing
         self.max_epochs = max_epochs
         self.max_steps = max_steps

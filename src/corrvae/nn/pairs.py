@@ -1,6 +1,7 @@
 """What every pair network can do: read two vertices' features, give the correlation of their latent points."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -20,9 +21,13 @@ class PairNetwork(nn.Module, ABC):
     ----------
     n_components : int
         Latent dimension.
+    reads_means : bool
+        Whether `prepare` is given the encoder's means in place of the features; its derivative then reaches the
+        encoder.
     """
 
     n_components: int
+    reads_means: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, rows: Rows) -> Float[Tensor, "vertices width"]:
