@@ -272,20 +272,25 @@ _LSA = Entry(
     "cosine",
 )
 
+# All points about equally certain: a half of few movies would else be far from everything.
+_MATCHING = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2}
+_METRIC = {"posterior": "pairwise", "pair_network": "metric"}
+
 _MATCHING_RECOMMENDED = Recipe(
     "matching",
     "recommended",
     _MOVIELENS,
     (
-        Entry("vae", "VAE", "vae", {**_MULTINOMIAL, "normalize": "l2", "max_steps": 10_000}, redraw=True),
-        Entry("ind", "CVAE_ind", "cvae", {**_MULTINOMIAL, "normalize": "l2", "max_steps": 10_000}, redraw=True),
+        Entry("vae", "VAE", "vae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
+        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
         Entry(
             "corr",
             "CVAE_corr",
             "cvae",
-            # five thousand edges are soon known by heart: some features are hidden from the pair network
-            {**_MULTINOMIAL, **_PAIRWISE, "normalize": ("l2", "raw"), "dropout": (0.0, 0.7), "gamma": (0.0, 10.0)}
-            | {"pair_batch": None, "max_steps": 10_000},
+            # edges teach the encoder through the pair network, which sees half of the movies
+            {**_MATCHING, **_METRIC, "dropout": (0.0, 0.5), "gamma": (0.0, 10.0), "pair_batch": None}
+            | {"max_steps": 10_000},
+            "log_odds",
             redraw=True,
         ),
         _LSA,
