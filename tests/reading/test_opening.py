@@ -71,12 +71,12 @@ def np_bytes(folder):
     return (folder / "array.npy").read_bytes()
 
 
-@given(st.data())
-def test_long_text_is_the_matrix_that_a_dictionary_sums(data, tmp_path_factory):
-    keys = st.sampled_from(["a", "b", "7", "07", "é", "x y"])
-    rows = data.draw(
-        st.lists(st.tuples(keys, keys, st.integers(1, 5)), min_size=1, max_size=30, unique_by=lambda r: r[:2])
-    )
+KEYS = st.sampled_from(["a", "b", "7", "07", "é", "x y"])
+ENTRIES = st.lists(st.tuples(KEYS, KEYS, st.integers(1, 5)), min_size=1, max_size=30, unique_by=lambda row: row[:2])
+
+
+@given(rows=ENTRIES)
+def test_long_text_is_the_matrix_that_a_dictionary_gives(rows, tmp_path_factory):
     text = "who,item,value\n" + "".join(f"{i},{k},{v}\n" for i, k, v in rows)
     features = read(tmp_path_factory.mktemp("long"), text, layout="long")
     ids, items = list(dict.fromkeys(i for i, _, _ in rows)), list(dict.fromkeys(k for _, k, _ in rows))

@@ -30,13 +30,13 @@ def read_npy(path: Path) -> Features:
 
 def read_npz(path: Path) -> Features:
     """Read a NPZ file: a SciPy matrix, or an array with, if they are there, ``ids`` and ``names``."""
-    with open_data(path):
-        pass
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if "format" in arrays:
-            return Features(_sparse(path, sparse.load_npz(path)), None, None)
+        with open_data(path) as stream:
+            with np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            if "format" in arrays:
+                stream.seek(0)
+                return Features(_sparse(path, sparse.load_npz(stream)), None, None)
     except (ValueError, OSError, EOFError, KeyError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
         if isinstance(error, DataFileError):
             raise

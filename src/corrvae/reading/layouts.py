@@ -10,7 +10,8 @@ Layout = Literal["auto", "wide", "long"]
 # Long tables have an id, an item, perhaps a value and perhaps a time.
 _MOST_LONG_COLUMNS = 4
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_ITEM_NAMES = frozenset(
+# Names of a column of items.
+ITEM_NAMES = frozenset(
     f"{thing}{gap}{end}"
     for thing in ("item", "movie", "book", "product", "song", "track", "article", "word", "term", "gene", "feature")
     for gap, end in (("", ""), ("", "id"), ("_", "id"), (" ", "id"), ("", "name"), ("_", "name"))
@@ -48,7 +49,7 @@ def find_layout(table: TableFile, id_position: int, names: tuple[str, ...] | Non
     if not 2 <= table.n_columns <= _MOST_LONG_COLUMNS:
         return "wide"
     item = long_positions(table, id_position)[1]
-    if table.names is not None and table.names[item].strip().lower() in _ITEM_NAMES:
+    if table.names is not None and table.names[item].strip().lower() in ITEM_NAMES:
         return "long"
     rows = table.sample([id_position, item])
     repeats = len({row[0] for row in rows}) < len(rows)

@@ -12,6 +12,7 @@ from corrvae.graphs.files.lines import TidyLines, single_blanks, without_comment
 from corrvae.graphs.files.reading import FileLayout, open_data
 from corrvae.graphs.files.sniff import SAMPLE_LINE_BYTES, WHITESPACE, TextForm, sniff
 from corrvae.graphs.files.text import after_preamble, data_rows
+from corrvae.reading.layouts import ITEM_NAMES
 from corrvae.reading.tables import Kind, TableFile
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 23
 SAMPLE_ROWS = 1000
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-# Names of a first column that make the line a header even where its other names are numbers.
+# Names of a first column that make the line a header, even where its other names are numbers.
 _ID_NAMES = frozenset({"id", "ids", "name", "index", "key", "node", "vertex", "user", "userid", "user_id", "user id"})
 
 
@@ -120,7 +121,8 @@ class TextTable(TableFile):
 def _sniff(path: Path, header: bool | None) -> TextForm:
     # positions, so that a first column without a name, as a data frame's index has none, will do
     form = sniff(path, FileLayout(columns=(0, 1), header=header))
-    if header is None and form.names is None and form.first_fields[:1] and form.first_fields[0].lower() in _ID_NAMES:
+    first = [field.lower() for field in form.first_fields]
+    if header is None and form.names is None and first and (first[0] in _ID_NAMES or first[1] in ITEM_NAMES):
         return sniff(path, FileLayout(columns=(0, 1), header=True))
     return form
 
