@@ -7,7 +7,7 @@ import pytest
 from corrvae import load
 from corrvae.errors import TrainingError
 from corrvae.training.run import Run
-from support.runs import SMALL, contents, fit, signals_at, write_points
+from support.fits import SMALL, contents, fit, signals_at, write_points
 
 
 @pytest.fixture

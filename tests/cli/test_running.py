@@ -6,7 +6,7 @@ import torch
 from corrvae import CorrelatedVAE, load
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.errors import DataFileError, FolderError
-from support.runs import contents, fit, signals_at, write_points
+from support.fits import contents, fit, signals_at, write_points
 
 OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
 
