@@ -50,7 +50,7 @@ def test_files_without_an_id_in_common_are_refused(tmp_path):
 @pytest.mark.parametrize(("ids", "edges"), [(("007", "8", "9"), "007,8\n8,9\n"), (("1", "2", "x"), "1,2\n")])
 def test_numbers_and_strings_that_spell_them_match(ids, edges, tmp_path):
     rows = "".join(f"{value},1,2,3,4\n" for value in ids)
-    read, said = inputs(tmp_path, f"id,a,b,c,d\n{rows}", edges)
+    read, _ = inputs(tmp_path, f"id,a,b,c,d\n{rows}", edges)
     assert read.graph.ids.tolist() == list(ids)
     assert read.found["only_in_graph"] == 0
     assert read.graph.n_edges == edges.count("\n")
@@ -75,14 +75,19 @@ def test_a_change_of_either_file_is_noticed(tmp_path):
     before = inputs(tmp_path, FEATURES, "ann,bob\nbob,cem\n")[0].found
     check_unchanged(settings, before, inputs(tmp_path, FEATURES, "cem,bob\nbob,ann\n")[0].found)
     for features in (FEATURES.replace("7", "9"), FEATURES.replace("bob", "bo"), FEATURES.replace("a,b", "e,b")):
-        with pytest.raises(DataFileError, match="f.csv: has changed since the run began, so the run cannot go on"):
+        with pytest.raises(DataFileError, match=r"f\.csv: has changed since the run began, so the run cannot go on"):
             check_unchanged(settings, before, inputs(tmp_path, features, "ann,bob\nbob,cem\n")[0].found)
-    with pytest.raises(DataFileError, match="g.csv: has changed since the run began"):
+    with pytest.raises(DataFileError, match=r"g\.csv: has changed since the run began"):
         check_unchanged(settings, before, inputs(tmp_path, FEATURES, "ann,bob\nann,cem\n")[0].found)
 
 
 COUNTS = Features(np.array([[0, 3], [5, 0]], dtype=np.float32), None, None)
 REALS = Features(np.array([[0.5, -300], [5, 800]], dtype=np.float32), None, None)
+
+
+def test_a_likelihood_that_cannot_be_is_refused():
+    with pytest.raises(DataFileError, match=r"x: .*row 0, column 1 holds -300, but the Poisson likelihood needs"):
+        settle(REALS, likelihood="poisson")
 
 
 def settle(features, **options):

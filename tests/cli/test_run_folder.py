@@ -55,9 +55,10 @@ def test_a_save_that_breaks_off_leaves_the_model_before(tmp_path, model, monkeyp
         (path / "model.safetensors").write_bytes(b"half")
         raise OSError("no more")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="no more"):
+    with monkeypatch.context() as patch:
         patch.setattr(CorrelatedVAE, "save", broken)
-        folder.finish(model)
+        with pytest.raises(OSError, match="no more"):
+            folder.finish(model)
     assert load(folder.path).n_steps_ == 2
     folder.finish(model)
     assert load(folder.path).n_steps_ == 2
@@ -98,6 +99,17 @@ def test_a_model_that_was_saved_by_hand_is_no_run(tmp_path, model):
         RunFolder(tmp_path / "model").settings()
 
 
+def test_a_run_that_never_began_leaves_nothing(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {})
+    folder.abandon()
+    assert not folder.path.exists()
+    folder.begin(SETTINGS, {})
+    folder.history.write_text("step\n")
+    folder.abandon()
+    assert folder.settings() == SETTINGS
+
+
 def test_an_empty_folder_will_do_and_a_file_will_not(tmp_path):
     RunFolder(tmp_path).refuse_to_begin(overwrite=False)
     (tmp_path / "file").write_text("")
@@ -110,5 +122,5 @@ def test_only_what_cannot_change_the_result_may_change(tmp_path):
     folder.check_unchanged(SETTINGS, {"steps": 4, "likelihood": "auto", "threads": 7, "gamma": [0.0, 30.0]})
     with pytest.raises(FolderError, match=r"this run has gamma = \[0.0, 30.0\], not 1.0, and cannot go on otherwise"):
         folder.check_unchanged(SETTINGS, {"gamma": 1.0})
-    with pytest.raises(FolderError, match='this run has graph = nothing, not "/e.csv", and'):
+    with pytest.raises(FolderError, match=r'this run has graph = nothing, not "/e\.csv", and'):
         folder.check_unchanged(SETTINGS, {"graph": "/e.csv"})

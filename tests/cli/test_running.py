@@ -3,10 +3,10 @@ import signal
 import pytest
 import torch
 
-from corrvae import load
+from corrvae import CorrelatedVAE, load
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.errors import DataFileError, FolderError
-from support.runs import contents, fit, signals_at, write_points
+from support.fits import contents, fit, signals_at, write_points
 
 OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
 
@@ -81,7 +81,7 @@ def test_changed_settings_and_data_are_refused(request_for, tmp_path):
         run_fit(again(request, overwrite=True))
     features = tmp_path / "features.csv"
     features.write_text(features.read_text().replace("p7,", "q7,"))
-    with pytest.raises(DataFileError, match="features.csv: has changed since the run began"):
+    with pytest.raises(DataFileError, match=r"features\.csv: has changed since the run began"):
         run_fit(again(request))
 
 
@@ -117,6 +117,17 @@ def test_without_a_graph_ids_and_names_are_kept_too(request_for):
     assert model.graph_ is None
     assert model.ids_[:3].tolist() == ["p0", "p1", "p2"]
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_run_that_is_refused_by_training_leaves_no_folder(request_for, monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("no")
+
+    monkeypatch.setattr(CorrelatedVAE, "fit", refuse)
+    request = request_for(quiet=True)
+    with pytest.raises(ValueError, match="no"):
+        run_fit(request)
+    assert not request.out.exists()
 
 
 def test_threads_are_as_they_were_afterwards(request_for):

@@ -1,53 +1,105 @@
-"""Runs of `corrvae fit` on small files."""
+"""Small trained runs, and their features and graph in files."""
 
-import contextlib
-import signal
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
+import pandas as pd
 
-from corrvae.cli import app, running
+from corrvae import CorrelatedVAE, CorrelationGraph
 
-SMALL = ("--components", "2", "--hidden", "8", "--steps", "40", "--vertex-batch", "16", "--threads", "1")
-
-
-def write_points(folder: Path, n_points: int = 60) -> tuple[Path, Path]:
-    """Write features of points p0, p1, ... and a path between all but the last two, with an edge to a ghost."""
-    rows = np.random.default_rng(0).normal(size=(n_points, 4))
-    lines = ["id,a,b,c,d", *(f"p{k}," + ",".join(f"{value:.4f}" for value in row) for k, row in enumerate(rows))]
-    features, graph = folder / "features.csv", folder / "edges.csv"
-    features.write_text("\n".join(lines) + "\n")
-    edges = [f"p{k},p{k + 1}" for k in range(n_points - 3)]
-    graph.write_text("\n".join(["source,target", *edges, "p0,ghost"]) + "\n")
-    return features, graph
+N_POINTS, N_FEATURES, DIM = 36, 5, 3
+IDS = [f"p{k}" for k in range(N_POINTS)]
 
 
-def fit(*arguments):
-    """Run the command in this process."""
-    return CliRunner().invoke(app, ["fit", *map(str, arguments)])
+@dataclass(frozen=True)
+class Files:
+    """A folder with a run and the files it was trained on."""
+
+    run: Path
+    features: Path
+    graph: Path
+    folder: Path
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Give every file below a folder."""
-    return {place.relative_to(folder).as_posix(): place.read_bytes() for place in folder.rglob("*") if place.is_file()}
+def make_frame(n_points=N_POINTS, seed=0, prefix="p"):
+    """Three groups of points around corners; the last two points are equal."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_points, N_FEATURES)) + 4 * np.eye(N_FEATURES)[np.arange(n_points) % 3]
+    X[-1] = X[-2]
+    names = [f"f{k}" for k in range(N_FEATURES)]
+    return pd.DataFrame(X.astype(np.float32), index=[f"{prefix}{k}" for k in range(n_points)], columns=names)
 
 
-@contextlib.contextmanager
-def signals_at(step: int, *numbers: signal.Signals):
-    """Make training receive signals after a step."""
-    shown = running.choose_progress
+def make_graph(ids=IDS):
+    """A ring within each of the three groups."""
+    return CorrelationGraph.from_edges([(ids[k], ids[(k + 3) % len(ids)]) for k in range(len(ids))], vertices=ids)
 
-    def choose(stream, *, quiet):
-        def send(progress):
-            if progress.step == step:
-                for number in numbers:
-                    signal.raise_signal(number)
 
-        return [*shown(stream, quiet=quiet), send]
+@lru_cache
+def trained(posterior="independent", *, graph=True, validation=0.0, named=True):
+    """A model that has seen a little; `named`: with string ids and names of features."""
+    frame, vertices = make_frame(), make_graph() if named else make_graph(list(range(N_POINTS)))
+    model = CorrelatedVAE(
+        DIM,
+        posterior=posterior,
+        hidden=(8,),
+        pair_hidden=(6,),
+        max_epochs=8,
+        vertex_batch=12,
+        validation_fraction=validation,
+        random_state=0,
+    )
+    X = frame if named else frame.to_numpy()
+    return model.fit(X, graph=vertices if graph else None)
 
-    running.choose_progress = choose
-    try:
-        yield
-    finally:
-        running.choose_progress = shown
+
+def make_files(folder: Path, posterior="independent", **options) -> Files:
+    """Save a run with its files."""
+    store = options.pop("store_features", True)
+    files = Files(folder / "run", folder / "features.csv", folder / "edges.csv", folder)
+    trained(posterior, **options).save(files.run, store_features=store)
+    make_frame().rename_axis("id").to_csv(files.features)
+    write_rows(files.graph, [("source", "target"), *make_graph().id_pairs.tolist()])
+    return files
+
+
+def write_rows(path: Path, rows) -> Path:
+    """Write rows as CSV."""
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    return path
+
+
+def literal_parts(model, metric, pairs):
+    """The parts of scores of training rows by the formulas, each dimension on its own, in float64."""
+    mean, stddev = (np.asarray(part, np.float64) for part in (model.embedding_, model.stddev_))
+    (i, j), tau = np.asarray(pairs).T, model.tau_
+    m, n, s, t = mean[i], mean[j], stddev[i], stddev[j]
+    nothing = np.zeros(len(i))
+    if metric == "cosine":
+        return (m * n).sum(1) / np.linalg.norm(m, axis=1) / np.linalg.norm(n, axis=1), nothing, nothing
+    if metric == "log_odds":
+        u, v = 1 - np.minimum(s, 1) ** 2, 1 - np.minimum(t, 1) ** 2
+        D = 1 - tau**2 * u * v
+        of_means = -0.5 * ((tau**2 * (v * m**2 + u * n**2) - 2 * tau * m * n) / D).sum(1)
+        return of_means, -0.5 * np.log(D).sum(1), nothing
+    distance = ((m - n) ** 2).sum(1)
+    if metric == "mean_distance":
+        return distance, nothing, nothing
+    rho = 0.0
+    if model.posterior == "pairwise":
+        rho = model.infer_posterior().correlation(np.asarray(pairs))
+    return distance, (s**2 + t**2).sum(1), (-2 * rho * s * t).sum(1) + nothing
+
+
+def brute_links(model, metric, n_links):
+    """The best pairs that are not linked, by looking at every pair; give pairs and scores."""
+    n = len(model.ids_)
+    linked = set() if model.graph_ is None else set(map(tuple, model.graph_.edges.tolist()))
+    pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n) if (i, j) not in linked])
+    scores = sum(literal_parts(model, metric, pairs))
+    order = np.argsort(-scores if metric in ("cosine", "log_odds") else scores, kind="stable")[:n_links]
+    return pairs[order], scores[order]

@@ -78,7 +78,7 @@ def best_pairs(
         codes, first = np.unique(codes, return_index=True)
         best = np.lexsort([codes, costs[first]])[:n_pairs]
         codes, costs = codes[best], costs[first][best]
-        # What a full list has not shown comes after its last entry; a pair is looked for in the list of its first point.
+        # What a full list has not shown comes after its last entry. A pair is looked for in its first point's list.
         more = there[:, -1]
         if len(codes) == n_pairs:
             last, place = metric.sign * found.scores[:, -1], asking * n_points + found.positions[:, -1]

@@ -13,8 +13,6 @@ from corrvae.scoring.metrics import ExpectedDistance
 from corrvae.scoring.neighbors import nearest
 from corrvae.scoring.points import Exclusions, Points
 
-Method = Literal["auto", "spectral", "kmeans"]
-
 # Points up to which `auto` compares all pairs, and entries that a graph of neighbours may have.
 MOST_SPECTRAL, _MOST_ENTRIES = 20_000, 20_000_000
 _NEIGHBORS, _SCALE_NEIGHBOR = 15, 7
@@ -49,7 +47,7 @@ class Clusters:
 
 
 def find_clusters(
-    points: Points, n_clusters: int, *, method: Method = "auto", seed: int = 0, progress: bool | None = None
+    points: Points, n_clusters: int, *, method: str = "auto", seed: int = 0, progress: bool | None = None
 ) -> Clusters:
     """Divide points into groups.
 
@@ -143,7 +141,7 @@ def _eigenvectors(graph: sparse.csr_array, count: int) -> Float[np.ndarray, "poi
         vectors = np.linalg.eigh(scaled.toarray())[1][:, -count:]
     else:
         start = np.random.default_rng(0).standard_normal(n_points)
-        vectors = eigsh(scaled, k=count, which="LA", v0=start, tol=1e-6)[1]
+        vectors = eigsh(scaled, k=count, which="LA", v0=start)[1]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
@@ -156,7 +154,7 @@ def _group(rows: Float[np.ndarray, "points dim"], n_clusters: int, seed: int) ->
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups: some stay empty
-        return KMeans(n_clusters, n_init=_STARTS, random_state=seed).fit(rows).labels_.astype(np.int64)
+        return KMeans(n_clusters, n_init=_STARTS, random_state=seed).fit_predict(rows).astype(np.int64)  # pyright: ignore[reportArgumentType]
 
 
 def _by_size(labels: Int[np.ndarray, " points"]) -> Int[np.ndarray, " points"]:

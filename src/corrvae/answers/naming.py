@@ -86,12 +86,12 @@ def read_ids(given: str) -> list[str]:
         return ids
     with open_data(path) as stream:
         try:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            ids = [row[0].strip() for row in csv.reader(text) if row and row[0].strip()]
+            text = io.StringIO(stream.read().decode("utf-8-sig"), newline="")
         except UnicodeDecodeError as error:
             raise DataFileError(
                 path, "this is no text in UTF-8: ids are read from a text file, one in each line"
             ) from error
+    ids = [row[0].strip() for row in csv.reader(text) if row and row[0].strip()]
     if ids and ids[0].lower() in ("id", "ids"):
         ids = ids[1:]
     if not ids:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corrvae.answers.best_pairs import best_pairs
-from corrvae.answers.clusters import Method, find_clusters
+from corrvae.answers.clusters import find_clusters
 from corrvae.answers.naming import FilePairs, find_known
 from corrvae.answers.run import Run
 from corrvae.answers.tables import AnswerTable, neighbors_table, pairs_table, score_table
@@ -215,7 +215,7 @@ def ask_clusters(
     run: Run,
     n_clusters: int,
     *,
-    method: Method = "auto",
+    method: str = "auto",
     features: "Features | None" = None,
     seed: int = 0,
     say: Say = print,

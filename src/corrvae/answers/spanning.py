@@ -1,16 +1,18 @@
 """The spanning weights of a graph file as a table of its edges."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from corrvae.answers.tables import AnswerTable
 from corrvae.graphs import CorrelationGraph, spanning_weights
+
+_Method = Literal["auto", "exact", "sketch", "sample"]
 
 
 def spanning_table(
     path: Path,
     *,
-    method: Literal["auto", "exact", "sketch", "sample"] = "auto",
+    method: str = "auto",
     conductance: str | None = None,
     epsilon: float = 0.05,
     seed: int = 0,
@@ -38,8 +40,11 @@ def spanning_table(
     ...     spanning_table(path).columns["weight"].round(3).tolist()
     [0.667, 0.667, 0.667, 1.0]
     """
+    if method not in get_args(_Method):
+        raise ValueError(f"method must be {', '.join(get_args(_Method)[:-1])} or sample, not {method!r}")
     graph = CorrelationGraph.from_file(path, conductance=conductance)
-    found = spanning_weights(graph, method=method, epsilon=epsilon, random_state=seed, progress=progress)
+    chosen = cast(_Method, method)
+    found = spanning_weights(graph, method=chosen, epsilon=epsilon, random_state=seed, progress=progress)
     ids = graph.id_pairs
     columns: dict[str, Any] = {"source": ids[:, 0], "target": ids[:, 1]}
     if graph.conductances is not None:

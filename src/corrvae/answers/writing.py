@@ -10,8 +10,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, final
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, final
 
 import numpy as np
 from jaxtyping import Shaped
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 TABLE_ENDINGS = (".csv", ".parquet")
 _BLOCK = 65536
 
-Columns = Mapping[str, Shaped[np.ndarray, " rows"]]
+Stream: TypeAlias = TextIO | TextIOBase
+Columns: TypeAlias = Mapping[str, Shaped[np.ndarray, " rows"]]
 
 
 def check_file(path: Path, endings: Sequence[str]) -> None:
@@ -90,8 +92,10 @@ def writing(path: Path, facts: Mapping[str, Any] | None = None) -> Iterator[Bloc
     try:
         if path.suffix.lower() == ".parquet":
             writer = _ParquetWriter(draft, facts or {})
-            yield writer
-            writer.close()
+            try:
+                yield writer
+            finally:
+                writer.close()
         else:
             with draft.open("w", encoding="utf-8", newline="") as stream:
                 yield CsvWriter(stream)
@@ -106,7 +110,8 @@ def write_table(table: AnswerTable, writer: BlockWriter) -> None:
     Examples
     --------
     >>> import sys
-    >>> write_table(AnswerTable({"id": np.array(["ann"], object)}, {"better": "lower"}, ("better",)), CsvWriter(sys.stdout))
+    >>> table = AnswerTable({"id": np.array(["ann"], object)}, {"better": "lower"}, ("better",))
+    >>> write_table(table, CsvWriter(sys.stdout))
     id,better
     ann,lower
     """
@@ -128,7 +133,7 @@ class CsvWriter(BlockWriter):
         Where to.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._rows = csv.writer(stream, lineterminator="\n")
         self._begun = False
 
@@ -152,7 +157,7 @@ class JsonWriter(BlockWriter):
         What holds for all rows.
     """
 
-    def __init__(self, stream: TextIO, facts: Mapping[str, Any]) -> None:
+    def __init__(self, stream: Stream, facts: Mapping[str, Any]) -> None:
         self._stream, self._facts = stream, facts
         self._rows: list[dict[str, Any]] = []
 

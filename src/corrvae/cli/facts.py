@@ -7,7 +7,7 @@ import typer
 
 from corrvae.cli.application import app
 from corrvae.cli.exits import plainly
-from corrvae.cli.outputs import JsonOption, Output, OutOption, QuietOption, RunArgument, warnings_said
+from corrvae.cli.outputs import JsonOption, OutOption, Output, QuietOption, RunArgument, warnings_said
 
 
 @app.command()

@@ -162,6 +162,8 @@ def resolve(options: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, 
         settings["epochs"] = _EPOCHS
     if settings["patience"] is not None and not settings["validation"]:
         raise ValueError("--patience needs rows to validate with: give --validation too, 0.1 for example")
+    if settings["posterior"] == "pairwise" and settings["vertex_batch"] < 2:
+        raise ValueError("--posterior pairwise looks at pairs of a step's rows: --vertex-batch must be 2 or more")
     if settings["graph"] is None:
         if settings["posterior"] == "pairwise":
             raise ValueError("--posterior pairwise learns correlations from edges: give a graph with --graph")

@@ -1,7 +1,7 @@
 """What there is to see of a trained run, cut down to what a page can show."""
 
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -12,9 +12,8 @@ from corrvae.graphs import CorrelationGraph
 from corrvae.pictures.run_colours import Colouring, colour_by_column, colour_by_labels
 from corrvae.scoring.calibration import calibrate, random_unlinked
 from corrvae.scoring.evaluation import evaluate_pairs
-from corrvae.scoring.metrics import LogOdds
-
-Projection = Literal["pca", "umap"]
+from corrvae.scoring.metrics import LogOdds, Metric
+from corrvae.scoring.points import Points
 
 MOST_POINTS, MOST_EDGES, _MOST_PAIRS = 20_000, 20_000, 5000
 # Links that training has not seen which are worth looking at on their own, and links that a calibration needs.
@@ -93,7 +92,7 @@ class RunView:
     places: Float[np.ndarray, "shown 2"]
     edges: Int[np.ndarray, "edges 2"]
     colouring: Colouring
-    projection: Projection
+    projection: str
     share: float | None
     links: LinkScores | None
     certainty: Certainty
@@ -102,7 +101,7 @@ class RunView:
 def view_run(
     run: Run,
     *,
-    projection: Projection = "pca",
+    projection: str = "pca",
     n_clusters: int = 5,
     color: str | None = None,
     seed: int = 0,
@@ -219,7 +218,7 @@ def _link_scores(run: Run, graph: CorrelationGraph, generator: np.random.Generat
     return LinkScores(linked, unlinked, name, held_out, *bins)
 
 
-def _scores(points, metric, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, " pairs"]:
+def _scores(points: Points, metric: Metric, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, " pairs"]:
     """Evaluate pairs with nothing prepared for points that are in none."""
     distinct, numbered = np.unique(pairs, return_inverse=True)
     chosen = points.take(distinct)
@@ -245,5 +244,5 @@ def _calibration(
     is_link = np.repeat([1.0, 0.0], count - half)
     predicted = probability(scores)
     order = np.array_split(np.argsort(predicted, kind="stable"), min(_BINS, len(scores) // 8))
-    means = (np.array([values[part].mean() for part in order]) for values in (predicted, is_link))
-    return *means, np.array([len(part) for part in order])
+    means = [np.array([values[part].mean() for part in order]) for values in (predicted, is_link)]
+    return means[0], means[1], np.array([len(part) for part in order])
