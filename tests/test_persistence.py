@@ -1,5 +1,6 @@
 import json
 import os
+from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 from corrvae import persistence
 from corrvae.errors import FolderError
@@ -23,6 +25,19 @@ DOCUMENT = {"parameters": {"tau": 0.99, "hidden": [300, None]}, "name": "é", "l
 def folder(tmp_path) -> Path:
     write_folder(tmp_path / "run", kind="k", document=DOCUMENT, tensors=TENSORS, arrays=ARRAYS, tables={"v": TABLE})
     return tmp_path / "run"
+
+
+@pytest.mark.parametrize("part", ["tensors", "arrays"])
+def test_a_full_disk_is_told_as_the_system_tells_it(part, tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError(f"Error while serializing: I/O error: No space left on device (os error {ENOSPC})")
+
+    monkeypatch.setattr(persistence, f"_save_{part}", full)
+    with pytest.raises(FolderError, match=r"run: cannot be written \(No space left on device\)") as caught:
+        write_folder(tmp_path / "run", kind="k", document={}, tensors=TENSORS, arrays=ARRAYS)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == ENOSPC
+    assert list(tmp_path.iterdir()) == []
 
 
 def rewrite(folder: Path, change) -> None:

@@ -9,7 +9,17 @@ from pathlib import Path
 
 
 class CorrvaeError(Exception):
-    """Base of every error that corrvae raises about files, folders and runs."""
+    """Base of every error that corrvae raises about files, folders and runs.
+
+    Examples
+    --------
+    >>> from corrvae import load
+    >>> try:
+    ...     load("there/is/no/such/folder")
+    ... except CorrvaeError as error:
+    ...     print(type(error).__name__)
+    FolderError
+    """
 
 
 class DataFileError(CorrvaeError, ValueError):
@@ -21,6 +31,11 @@ class DataFileError(CorrvaeError, ValueError):
         The file.
     problem : str
         What is wrong with it.
+
+    Examples
+    --------
+    >>> print(DataFileError("edges.csv", "line 3 has one column"))
+    edges.csv: line 3 has one column
     """
 
     def __init__(self, path: str | Path, problem: str) -> None:
@@ -33,7 +48,13 @@ class DataFileError(CorrvaeError, ValueError):
 
 
 class MissingDataFileError(DataFileError, FileNotFoundError):
-    """A data file that is not there."""
+    """A data file that is not there.
+
+    Examples
+    --------
+    >>> print(MissingDataFileError("edges.csv"))
+    edges.csv: there is no such file
+    """
 
     def __init__(self, path: str | Path, problem: str = "there is no such file") -> None:
         super().__init__(path, problem)
@@ -49,6 +70,11 @@ class FolderError(CorrvaeError, ValueError):
         The folder, or the file in it.
     problem : str
         What is wrong with it.
+
+    Examples
+    --------
+    >>> print(FolderError("run", "there is no such folder"))
+    run: there is no such folder
     """
 
     def __init__(self, path: str | Path, problem: str) -> None:
@@ -75,6 +101,11 @@ class TrainingError(CorrvaeError, ArithmeticError):
         Whether it happened on validation data.
     checkpoint : pathlib.Path or None
         The last checkpoint.
+
+    Examples
+    --------
+    >>> TrainingError(12, "the edge term", (3, 4), None).term
+    'the edge term'
     """
 
     def __init__(

@@ -130,8 +130,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 5))
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(99)])
     >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, edge_batch=32, random_state=0).fit(X, graph=graph)
     >>> model.transform(X[:3]).shape
@@ -239,10 +238,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             A folder that the state of training is saved to, every ten minutes and at the end. If it is there already,
             because this very fit was interrupted, training goes on from it, and on a CPU ends in the same numbers as if
             it had not stopped. Needs an integer `random_state`.
-        checkpoint_steps : int or None
-            Save after so many steps instead.
-        checkpoint_minutes : float or None
-            Save after so many minutes; both may be given.
+        checkpoint_steps, checkpoint_minutes : int or None, float or None
+            Save after so many steps or minutes instead; both may be given.
         callbacks : sequence
             Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
 
@@ -250,6 +247,11 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         CorrelatedVAE
             Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5), graph=CorrelationGraph([[0, 1]], 5)).n_steps_
+        3
         """
         check_parameters(self)
         check_run(self, checkpoint, checkpoint_steps, checkpoint_minutes)
@@ -289,7 +291,13 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self
 
     def transform(self, X: Any) -> Any:
-        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome."""
+        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).transform(np.ones((1, 5))).shape
+        (1, 2)
+        """
         check_is_fitted(self)
         return infer_posterior(self.model_, self._table(self._read(X))).mean
 
@@ -300,10 +308,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Examples
         --------
-        >>> X = np.random.default_rng(0).normal(size=(50, 4))
-        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-        >>> model.infer_posterior(X[:5])
-        Posterior(5 vertices, 2 dimensions, independent)
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).infer_posterior(np.ones((1, 5)))
+        Posterior(1 vertices, 2 dimensions, independent)
         """
         check_is_fitted(self)
         if X is not None:
@@ -316,6 +322,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Give the features that the model expects at the mean of each row's posterior.
 
         Under a multinomial likelihood these are counts that sum to what the row sums to.
+
+        Examples
+        --------
+        >>> model = CorrelatedVAE(2, likelihood="multinomial", max_steps=3).fit(np.eye(5))
+        >>> model.reconstruct(np.ones((1, 5))).sum().round()
+        np.float32(5.0)
         """
         check_is_fitted(self)
         table = self._read(X)
@@ -346,10 +358,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Examples
         --------
-        >>> X = np.random.default_rng(0).normal(size=(50, 4))
-        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-        >>> model.sample(3, random_state=0).features.shape
-        (3, 4)
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).sample(3, random_state=0).features.shape
+        (3, 5)
         """
         check_is_fitted(self)
         totals = self.total_ if totals is None else totals
@@ -371,6 +381,11 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             The graph between these rows; its edge terms are part of the bound.
         sample_weight
             How much each row counts.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, likelihood="bernoulli", max_steps=3).fit(np.eye(5)).score(np.eye(5)) < 0
+        True
         """
         check_is_fitted(self)
         table = self._read(X)
@@ -395,6 +410,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         store_features
             Whether the folder of a pairwise model holds the training features, which correlations between training
             rows are computed from.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
         from corrvae.folders import save_model
 

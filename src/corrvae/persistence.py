@@ -222,10 +222,21 @@ def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]
 
 def _write_file(place: Path, write: Callable[[Path], object]) -> dict[str, Any]:
     """Write one file through to the disk; give its size and checksum."""
-    write(place)
+    from safetensors import SafetensorError
+
+    try:
+        write(place)
+    except SafetensorError as error:
+        raise _system_error(error) from error
     with place.open("rb+") as stream:
         os.fsync(stream.fileno())
         return {"bytes": place.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _system_error(error: Exception) -> OSError:
+    """Give what the system said, such as that the disk is full, as Python's own functions would have told it."""
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

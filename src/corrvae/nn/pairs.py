@@ -24,6 +24,14 @@ class PairNetwork(nn.Module, ABC):
     reads_means : bool
         Whether `prepare` is given the encoder's means in place of the features; its derivative then reaches the
         encoder.
+
+    Examples
+    --------
+    >>> from corrvae.nn import DenseRows, PairPerceptron
+    >>> network = PairPerceptron(5, 2, hidden=(8,))
+    >>> prepared = network.prepare(DenseRows(torch.rand(3, 5)))
+    >>> network.within(prepared).shape  # the pairs 01, 02 and 12
+    torch.Size([3, 2])
     """
 
     n_components: int
