@@ -61,11 +61,10 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
     pair_network : {"perceptron", "bilinear", "metric"} or callable
         The network that gives correlations: the paper's; one that costs hundreds of times less for each pair; one that
-        reads the encoder's means, not features, and does not learn edges by heart where they are few; or a function of
-        the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
+        reads the encoder's means and goes furthest where edges are few; or a function of the numbers of features and of
+        components that makes a `corrvae.nn.PairNetwork`.
     pair_hidden : tuple of int or None
-        Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network, none for the
-        metric.
+        Widths of its hidden layers; ``None``: (1000,) for the perceptron, (300,) for the bilinear one, () for the metric.
     normalize : {"raw", "binary", "l2", "log1p"} or pair of them
         What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
         explains them as they are.
@@ -73,22 +72,17 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Share of the features that are hidden from the networks at random while training: from all, or (encoder, pair
         network). Where edges are few, a pair network learns them by heart without it.
     min_stddev : float
-        No standard deviation is smaller. Just above sqrt(1 - tau^2), the spread that the prior leaves between linked
-        points, it makes all points about equally certain, so that distances tell of the means.
+        No standard deviation is smaller. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
         Whether NaN is refused, or stands for an entry to be left out of the likelihood.
     max_epochs, max_steps : int, int or None
         Length of training in passes over the rows, or in steps if those are given.
-    vertex_batch, edge_batch : int
-        Rows and edges that a step draws, at most as many as there are.
-    pair_batch : int or None
-        Pairs that a step of a pairwise model regularises; ``None``: all pairs of its rows.
+    vertex_batch, edge_batch, pair_batch : int, int, int or None
+        Rows, edges, and for pairwise models non-edges that a step draws; ``None``: all pairs of its rows.
     edge_sampling : {"uniform", "weighted"}
         Whether edges are drawn uniformly and weighted, or in proportion to their spanning weights.
-    learning_rate : float
-        Step size of Adam.
-    warmup_steps : int
-        Steps over which all terms but the reconstruction grow to their full size.
+    learning_rate, warmup_steps : float, int
+        Step size of Adam; steps over which all terms but the reconstruction grow to their full size.
     validation_fraction : float
         Share of rows, with the edges among them, kept for validation. If positive, the best parameters on these are
         the ones kept, by an objective whose terms have the proportions of training (see `fit`).
@@ -97,7 +91,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     evaluate_every : int or None
         Steps between evaluations, which `history_` lists; ``None``: an epoch.
     warm_start : bool
-        Whether another `fit` goes on from the parameters of the last one: with new draws, and the same rows held out.
+        Whether another `fit` goes on from the last one's parameters: with new draws, and the same rows held out.
     device : str
         "auto" takes CUDA, then MPS, then the CPU.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corrvae.answers.best_pairs import best_pairs
+from corrvae.answers.likely_links import best_pairs
 from corrvae.answers.clusters import find_clusters
 from corrvae.answers.naming import FilePairs, find_known
 from corrvae.answers.run import Run
