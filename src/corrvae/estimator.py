@@ -64,7 +64,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         reads the encoder's means and goes furthest where edges are few; or a function of the numbers of features and of
         components that makes a `corrvae.nn.PairNetwork`.
     pair_hidden : tuple of int or None
-        Widths of its hidden layers; ``None``: (1000,) for the perceptron, (300,) for the bilinear one, () for the metric.
+        Widths of its hidden layers; ``None``: (1000,) for the perceptron, (300,) for bilinear, () for metric.
     normalize : {"raw", "binary", "l2", "log1p"} or pair of them
         What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
         explains them as they are.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from corrvae._lazy import attach as _attach
 
 if TYPE_CHECKING:
-    from corrvae.answers.likely_links import BestPairs as BestPairs
-    from corrvae.answers.likely_links import best_pairs as best_pairs
     from corrvae.answers.clusters import Clusters as Clusters
     from corrvae.answers.clusters import find_clusters as find_clusters
+    from corrvae.answers.likely_links import BestPairs as BestPairs
+    from corrvae.answers.likely_links import best_pairs as best_pairs
     from corrvae.answers.run import Run as Run
     from corrvae.answers.run import is_run_folder as is_run_folder
     from corrvae.answers.tables import AnswerTable as AnswerTable

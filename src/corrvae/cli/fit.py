@@ -88,7 +88,7 @@ def fit(
     pair_network: Annotated[
         str | None,
         _option(
-            "perceptron (the default); bilinear: far quicker for many pairs; metric: reads the encoder's means, and goes "
+            "perceptron (the default); bilinear: far quicker for many pairs; metric: reads the encoder's means, goes "
             "further where edges are few.",
             _MODEL,
         ),
