@@ -44,6 +44,7 @@ NETWORKS = {
     "bilinear": lambda: PairBilinear(N_FEATURES, DIM, rank=2, hidden=(9,)),
     "bilinear, odd rank": lambda: PairBilinear(N_FEATURES, DIM, rank=3, hidden=()),
     "metric": lambda: PairMetric(N_FEATURES, DIM),
+    "metric, hidden": lambda: PairMetric(N_FEATURES, DIM, hidden=(5,)),
     "own": lambda: OwnNetwork(N_FEATURES, DIM),
 }
 
