@@ -212,5 +212,5 @@ def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def _told_as_damage(place: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError) as error:
         raise FolderError(place, f"damaged: it is not a whole checkpoint ({error})") from error

@@ -1,0 +1,97 @@
+"""Tables as Parquet files that cannot decode to far more than they hold.
+
+Compressed, a few hundred bytes can stand for gigabytes: a long string that every row repeats, a number in a billion
+rows. What a file's footer claims is compared with the file's size before anything is decoded, and strings are decoded
+once, however often they occur.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+# What a byte of a file may stand for, beyond what any file may.
+MOST_TIMES, ALWAYS_BYTES = 512, 1 << 24
+_STRINGS = "BYTE_ARRAY"
+
+
+def save_table(place: Path, table: "pyarrow.Table") -> None:
+    """Write a table, compressed unless that made a file which `load_table` would not believe.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_table(Path(folder, "t.parquet"), pa.table({"id": ["ann", "bob"]}))
+    ...     load_table(Path(folder, "t.parquet").read_bytes())["id"].to_pylist()
+    ['ann', 'bob']
+    """
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, place, compression="zstd")
+    size = place.stat().st_size
+    if max(table.nbytes, _claimed(pq.read_metadata(place), pq.read_metadata(place).schema)) > _most(size):
+        pq.write_table(table, place, compression="none", use_dictionary=False)
+
+
+def load_table(data: bytes) -> "pyarrow.Table":
+    """Read a table from the bytes of its file; a `ValueError` says that it claims more than it can hold."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    claims = pq.read_metadata(pa.BufferReader(data))
+    refuse_bomb(claims, len(data))
+    file = pq.ParquetFile(pa.BufferReader(data), metadata=claims, read_dictionary=string_columns(claims))
+    table = file.read()
+    return pa.table([_decoded(column, _most(len(data))) for column in table.columns], names=table.column_names)
+
+
+def refuse_bomb(claims: "pyarrow.parquet.FileMetaData", size: int) -> None:
+    """Raise a `ValueError` if the footer of a file of this size claims more than such a file should hold."""
+    claimed = _claimed(claims, claims.schema)
+    if claimed > _most(size):
+        raise ValueError(f"it claims {claimed:,} bytes of values in {size:,} bytes")
+    for number in range(claims.num_columns):
+        column = claims.schema.column(number)
+        if column.physical_type == _STRINGS and column.path != column.name:
+            raise ValueError(f"column {column.path!r} holds lists of strings, which are not read")
+
+
+def string_columns(claims: "pyarrow.parquet.FileMetaData") -> list[str]:
+    """Give the columns whose values have no fixed size, and are to be decoded once each."""
+    columns = (claims.schema.column(number) for number in range(claims.num_columns))
+    return [column.path for column in columns if column.physical_type == _STRINGS]
+
+
+def _most(size: int) -> int:
+    return MOST_TIMES * size + ALWAYS_BYTES
+
+
+def _claimed(claims: Any, schema: Any) -> int:
+    """Bytes that the values take once they are decoded, strings not counted: those are decoded once."""
+    values = uncompressed = 0
+    for group in range(claims.num_row_groups):
+        chunks = claims.row_group(group)
+        for number in range(chunks.num_columns):
+            chunk = chunks.column(number)
+            values += max(8, schema.column(number).length) * chunk.num_values
+            uncompressed += chunk.total_uncompressed_size
+    return max(values, uncompressed, 8 * claims.num_rows)
+
+
+def _decoded(column: "pyarrow.ChunkedArray", most: int) -> "pyarrow.ChunkedArray":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.call_function("binary_length", [chunk.dictionary])
+        size += pc.call_function("sum", [lengths.take(chunk.indices)]).as_py() or 0
+    if size > most:
+        raise ValueError(f"its strings take {size:,} bytes, too many for its size")
+    return column.cast(column.type.value_type)
