@@ -1,5 +1,3 @@
-import os
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +32,7 @@ def test_a_table_that_compresses_too_well_is_written_plainly(tmp_path):
     """A model whose rows are all alike must come back too."""
     values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(8_000_000, np.float32)), 100)
     save_table(tmp_path / "t.parquet", pa.table({"mean": values}))
-    assert os.path.getsize(tmp_path / "t.parquet") > 30_000_000
+    assert (tmp_path / "t.parquet").stat().st_size > 30_000_000
     assert load_table((tmp_path / "t.parquet").read_bytes())["mean"].combine_chunks().flatten().to_numpy().sum() == 0
 
 
@@ -55,10 +53,7 @@ def test_a_long_string_in_every_row_is_refused(tmp_path):
         load_table(data)
 
 
-def test_lists_of_strings_and_wide_values_are_refused(tmp_path):
-    data = written(pa.table({"a": [["x"], ["y"]]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="lists of strings"):
-        load_table(data)
+def test_wide_values_are_counted_with_their_width(tmp_path):
     wide = pa.array([b"x" * 1000] * 50_000, pa.binary(1000))
     with pytest.raises(ValueError, match="claims 50,000,000 bytes"):
         load_table(written(pa.table({"a": wide}), tmp_path / "t.parquet", compression="zstd"))

@@ -33,51 +33,61 @@ def save_table(place: Path, table: "pyarrow.Table") -> None:
 
     pq.write_table(table, place, compression="zstd")
     size = place.stat().st_size
-    if max(table.nbytes, _claimed(pq.read_metadata(place), pq.read_metadata(place).schema)) > _most(size):
+    if max(table.nbytes, _claimed(pq.read_metadata(place))) > _most(size):
         pq.write_table(table, place, compression="none", use_dictionary=False)
 
 
 def load_table(data: bytes) -> "pyarrow.Table":
     """Read a table from the bytes of its file; a `ValueError` says that it claims more than it can hold."""
     import pyarrow as pa
+
+    file = open_checked(pa.BufferReader(data), len(data))
+    return decoded(file.read(), len(data))
+
+
+def open_checked(source: Any, size: int) -> "pyarrow.parquet.ParquetFile":
+    """Open a file of this size, once its footer claims no more than such a file should hold.
+
+    Strings come out of it as dictionaries; see `decoded`.
+    """
     import pyarrow.parquet as pq
 
-    claims = pq.read_metadata(pa.BufferReader(data))
-    refuse_bomb(claims, len(data))
-    file = pq.ParquetFile(pa.BufferReader(data), metadata=claims, read_dictionary=string_columns(claims))
-    table = file.read()
-    return pa.table([_decoded(column, _most(len(data))) for column in table.columns], names=table.column_names)
+    claims = pq.read_metadata(source)
+    refuse_bomb(claims, size)
+    columns = (claims.schema.column(number) for number in range(claims.num_columns))
+    strings = [column.path for column in columns if column.physical_type == _STRINGS]
+    return pq.ParquetFile(source, metadata=claims, read_dictionary=strings)
 
 
 def refuse_bomb(claims: "pyarrow.parquet.FileMetaData", size: int) -> None:
     """Raise a `ValueError` if the footer of a file of this size claims more than such a file should hold."""
-    claimed = _claimed(claims, claims.schema)
+    claimed = _claimed(claims)
     if claimed > _most(size):
-        raise ValueError(f"it claims {claimed:,} bytes of values in {size:,} bytes")
-    for number in range(claims.num_columns):
-        column = claims.schema.column(number)
-        if column.physical_type == _STRINGS and column.path != column.name:
-            raise ValueError(f"column {column.path!r} holds lists of strings, which are not read")
+        raise ValueError(
+            f"it claims {claimed:,} bytes of values in {size:,} bytes; if it is right, write it without compression"
+        )
 
 
-def string_columns(claims: "pyarrow.parquet.FileMetaData") -> list[str]:
-    """Give the columns whose values have no fixed size, and are to be decoded once each."""
-    columns = (claims.schema.column(number) for number in range(claims.num_columns))
-    return [column.path for column in columns if column.physical_type == _STRINGS]
+def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
+    """Give the dictionaries of a table as plain columns, if those are of a size that such a file should have."""
+    import pyarrow as pa
+
+    columns = [_decoded(column, _most(size)) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _most(size: int) -> int:
     return MOST_TIMES * size + ALWAYS_BYTES
 
 
-def _claimed(claims: Any, schema: Any) -> int:
+def _claimed(claims: "pyarrow.parquet.FileMetaData") -> int:
     """Bytes that the values take once they are decoded, strings not counted: those are decoded once."""
     values = uncompressed = 0
     for group in range(claims.num_row_groups):
         chunks = claims.row_group(group)
         for number in range(chunks.num_columns):
             chunk = chunks.column(number)
-            values += max(8, schema.column(number).length) * chunk.num_values
+            values += max(8, claims.schema.column(number).length) * chunk.num_values
             uncompressed += chunk.total_uncompressed_size
     return max(values, uncompressed, 8 * claims.num_rows)
 

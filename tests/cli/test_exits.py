@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from corrvae.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, plainly
-from corrvae.errors import DataFileError, TrainingError
+from corrvae.errors import DataFileError, FolderError, TrainingError
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,13 @@ def test_every_kind_of_failure_has_its_code_and_one_sentence(error, code, senten
         raise error
     assert raised.value.exit_code == code
     assert capsys.readouterr() == ("", sentence + "\n")
+
+
+def test_a_folder_that_a_full_disk_cut_off_is_a_failure(capsys):
+    with pytest.raises(typer.Exit) as raised, plainly():
+        raise FolderError(Path("run"), "cannot be written") from OSError(ENOSPC, "no space left on device")
+    assert raised.value.exit_code == FAILED
+    assert capsys.readouterr().err == "run: cannot be written\n"
 
 
 def test_a_mistake_of_the_program_is_not_hidden():

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.files.lines import is_comment
+from corrvae.graphs.files.lines import MOST_LINE_BYTES, LongLineError, is_comment
 from corrvae.graphs.files.reading import FileLayout, open_data
 
 WHITESPACE = " "
-SAMPLE_LINES, SAMPLE_LINE_BYTES = 50, 1 << 20
+SAMPLE_LINES = 50
 
 _BLANKS = re.compile(r"[ \t\v\f\r]+")
-_INTEGER = re.compile(r"-?[0-9]+")
+# Python refuses to convert thousands of digits, and 64 bits need 19.
+_INTEGER = re.compile(r"-?[0-9]{1,1000}")
 # A decimal comma is a number too, when the question is whether a line holds names.
 _NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
 # No single letters: those are likelier to be ids.
@@ -97,8 +98,10 @@ def _sample(path: Path) -> list[tuple[int, str]]:
     sample: list[tuple[int, str]] = []
     with open_data(path) as stream:
         number = 0
-        while len(sample) < SAMPLE_LINES and (read := stream.readline(SAMPLE_LINE_BYTES)):
+        while len(sample) < SAMPLE_LINES and (read := stream.readline(MOST_LINE_BYTES + 1)):
             number += 1
+            if len(read) > MOST_LINE_BYTES:
+                raise LongLineError(number)
             if b"\0" in read:
                 raise DataFileError(path, f"line {number} is not text: it holds a zero byte")
             try:
