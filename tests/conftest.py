@@ -9,6 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+import support.offline
 import support.typecheck  # noqa: F401  (the hook finds it by name)
 
 # numba compiles the functions of these rooms itself and cannot compile a wrapper around them
@@ -22,6 +23,8 @@ def _checked_modules() -> list[str]:
 
 
 install_import_hook(_checked_modules(), "support.typecheck.check")
+
+support.offline.guard()
 
 settings.register_profile("tests", deadline=None)  # the first call of a kernel compiles it
 settings.register_profile("ci", deadline=None, derandomize=True)

@@ -36,9 +36,7 @@ def draft_of(target: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(parent).iterdir()]
     ['run']
     """
-    draft = _beside(target, "writing")
-    draft.mkdir()
-    lock = _lock(draft)
+    draft, lock = _begin(target)
     try:
         yield draft
     finally:
@@ -98,7 +96,10 @@ def sweep(target: Path) -> None:
         else:
             shutil.rmtree(aside, ignore_errors=True)
     for draft in target.parent.glob(f".{name}.????????.writing"):
-        lock = _lock(draft)
+        try:
+            lock = _lock(draft)
+        except OSError:  # another program has it, or has just removed it
+            continue
         if lock is not None:
             shutil.rmtree(draft, ignore_errors=True)
             os.close(lock)
@@ -141,19 +142,37 @@ def _beside(target: Path, purpose: str) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
 
 
+def _begin(target: Path) -> tuple[Path, int | None]:
+    """Make a draft and lock it; another program's `sweep` may come between the two, and then it takes another one."""
+    for _ in range(_TRIES):
+        draft = _beside(target, "writing")
+        draft.mkdir()
+        try:
+            lock = _lock(draft)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+        if lock is None or draft.exists():
+            return draft, lock
+        os.close(lock)
+    raise OSError(errno.EBUSY, "others keep writing it")
+
+
 def _lock(folder: Path) -> int | None:
-    """Take a folder for this program until the descriptor is closed; None if another has it, or nothing can tell."""
+    """Take a folder for this program until the descriptor is closed.
+
+    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it.
+    """
     try:
         import fcntl
     except ImportError:  # on Windows
         return None
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # as on some file systems of a network
         os.close(descriptor)
         return None
     return descriptor
