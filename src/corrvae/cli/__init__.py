@@ -1,6 +1,7 @@
 """The command line. Heavy imports wait until a command needs them, so that help answers at once."""
 
 from corrvae.cli import experiments as _experiments  # noqa: F401  (a module of commands adds them to the program)
+from corrvae.cli import fit as _fit  # noqa: F401
 from corrvae.cli.application import app
 
 __all__ = ["app"]

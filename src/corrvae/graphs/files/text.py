@@ -36,7 +36,7 @@ def read_text(path: Path, layout: FileLayout) -> EdgeTable:
     positions = column_positions(path, layout.wanted, form.names, form.n_fields)
 
     def place(position: int) -> str:
-        line, _ = next(islice(_rows(path, form), position, None))
+        line, _ = next(islice(data_rows(path, form), position, None))
         return f"line {line}"
 
     coded, conductances = _read_fast(path, form, positions, layout) or _read_carefully(path, form, positions, layout)
@@ -83,7 +83,7 @@ def _arrow_columns(
     def tidy(lines: bytes) -> bytes:
         return single_blanks(without_comments(lines)) if blanks else without_comments(lines)
 
-    with _after_preamble(path, form) as stream:
+    with after_preamble(path, form) as stream:
         table = arrow_csv.read_csv(
             io.BufferedReader(TidyLines(stream, tidy)),
             read_options=arrow_csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
@@ -101,7 +101,7 @@ def _read_carefully(
 ) -> tuple[CodedPairs, np.ndarray | None]:
     """Read line by line, and raise at the first line that is not as it should be."""
     pairs, conductances = [], []
-    for line, fields in _rows(path, form):
+    for line, fields in data_rows(path, form):
         if len(fields) != form.n_fields:
             raise DataFileError(
                 path,
@@ -121,7 +121,7 @@ def _read_carefully(
     return code_pairs(pairs), np.array(conductances) if len(positions) > 2 else None
 
 
-def _rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
+def data_rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
     """Give the line number and fields of every line of data."""
     number = form.preamble
 
@@ -134,7 +134,7 @@ def _rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
             if not is_comment(line):
                 yield line
 
-    with _after_preamble(path, form) as stream:
+    with after_preamble(path, form) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")  # pyright: ignore[reportArgumentType]
         try:
             if form.delimiter == WHITESPACE:
@@ -152,7 +152,8 @@ def _rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
 
 
 @contextmanager
-def _after_preamble(path: Path, form: TextForm) -> Iterator[io.BufferedIOBase]:
+def after_preamble(path: Path, form: TextForm) -> Iterator[io.BufferedIOBase]:
+    """Open a file where its data begin."""
     with open_data(path) as stream:
         if stream.read(3) != b"\xef\xbb\xbf":
             stream.seek(0)

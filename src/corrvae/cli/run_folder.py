@@ -1,0 +1,151 @@
+"""The folder of a run: the model as `corrvae.load` reads it, the settings, the history, and what a stop leaves.
+
+========================  ==================================================================
+``run.toml``              the settings, resolved; it is there from the beginning
+``history.csv``           every term at every evaluation, written as training goes
+``checkpoint/``           what ``--resume`` goes on from; gone once the run is finished
+``config.json`` and more  the model, finished or stopped
+========================  ==================================================================
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
+from corrvae.errors import FolderError
+
+if TYPE_CHECKING:
+    from corrvae import CorrelatedVAE
+
+RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
+_CONFIG, _NEW = "config.json", "model.new"
+_MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
+_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, *_MODEL))) + r"|\.model\.new\..*")
+# What may change between a run and the run that goes on from it.
+_FREE = ("threads", "checkpoint_every")
+
+
+@final
+class RunFolder:
+    """A run's folder.
+
+    Parameters
+    ----------
+    path
+        Where it is, or will be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / CHECKPOINT
+
+    @property
+    def history(self) -> Path:
+        """The file of evaluations."""
+        return self.path / HISTORY
+
+    def refuse_to_begin(self, *, overwrite: bool) -> None:
+        """Refuse a folder that holds anything but a run that may be overwritten."""
+        found = self._listed()
+        if not found:
+            return
+        strangers = [name for name in found if not _OURS.fullmatch(name)]
+        if RUN not in found or strangers:
+            shown = ", ".join((strangers or found)[:5])
+            raise FolderError(
+                self.path, f"is not the folder of a run (it holds {shown}); nothing was written: choose another"
+            )
+        if not overwrite:
+            raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
+
+    def begin(self, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Make the folder with the settings in it; a run that was there goes."""
+        for name in self._listed():
+            place = self.path / name
+            if name != RUN and place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            elif name != RUN:
+                place.unlink()
+        self.path.mkdir(parents=True, exist_ok=True)
+        repeat = "# The settings of a run; corrvae fit --config with this file and --out repeats it.\n"
+        told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
+        draft = self.path / f".{_NEW}.{RUN}"
+        draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
+        draft.replace(self.path / RUN)
+
+    def settings(self) -> dict[str, Any]:
+        """Read the settings of the run that is there."""
+        self._refuse_to_resume()
+        settings = read_config(self.path / RUN)
+        return {name: settings.get(name) for name in SETTINGS}
+
+    def found(self) -> dict[str, Any]:
+        """Read what the run found in its files when it began."""
+        found = read_toml(self.path / RUN).get(FOUND)
+        return found if isinstance(found, dict) else {}
+
+    def check_unchanged(self, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Refuse to go on under settings other than the run's own.
+
+        Parameters
+        ----------
+        kept
+            The run's settings.
+        given
+            Those that the caller gave, as `corrvae.cli.settings.resolve` leaves them.
+        """
+        for name, value in given.items():
+            if name not in _FREE and value not in ("auto", kept[name]):
+                raise FolderError(
+                    self.path,
+                    f"this run has {name} = {_shown(kept[name])}, not {_shown(value)}, and cannot go on otherwise; "
+                    "leave the setting out to go on, or begin another run",
+                )
+
+    def stopped(self) -> str | None:
+        """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet."""
+        if not (self.path / _CONFIG).exists():
+            return None
+        from corrvae.folders import load
+
+        return load(self.path).stopped_
+
+    def finish(self, model: "CorrelatedVAE") -> None:
+        """Put a model into the folder; what is left of a run that is over is removed.
+
+        ``config.json`` goes first and comes last: a folder that has one has the files that it lists.
+        """
+        new = self.path / _NEW
+        if new.exists():
+            shutil.rmtree(new)
+        model.save(new)
+        (self.path / _CONFIG).unlink(missing_ok=True)
+        for name in _MODEL:
+            (self.path / name).unlink(missing_ok=True)
+        for place in sorted(new.iterdir(), key=lambda place: place.name == _CONFIG):
+            place.replace(self.path / place.name)
+        new.rmdir()
+        if model.stopped_ != "interrupted":
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+    def _refuse_to_resume(self) -> None:
+        if not (self.path / RUN).is_file():
+            raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
+
+    def _listed(self) -> list[str]:
+        if not self.path.exists() and not self.path.is_symlink():
+            return []
+        if not self.path.is_dir():
+            raise FolderError(self.path, "there is a file of this name; choose another")
+        return sorted(place.name for place in self.path.iterdir())
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else to_toml({"": value}).removeprefix(" = ").strip()

@@ -1,0 +1,243 @@
+"""A run of `corrvae fit`, from settings to a folder, or from a folder on."""
+
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from corrvae.cli.exits import plainly
+from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
+from corrvae.cli.progress import choose_progress
+from corrvae.cli.run_folder import RunFolder
+from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
+from corrvae.cli.signals import heed_termination
+from corrvae.graphs.ids import VertexIds
+from corrvae.training.callbacks import Callback, CSVLog
+from corrvae.training.history import History, Progress
+
+if TYPE_CHECKING:
+    from corrvae import CorrelatedVAE
+
+_UNTIMED = ("seconds",)  # what differs between two runs that are otherwise the same
+
+
+@final
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes
+    ----------
+    out
+        The run's folder.
+    options
+        Settings by name; ``None`` where the option was not given.
+    config
+        A TOML file of further settings.
+    resume, overwrite, quiet
+        Whether to go on with the run in the folder, to replace it, to say nothing.
+    """
+
+    out: Path
+    options: Mapping[str, Any] = field(default_factory=dict)
+    config: Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    quiet: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    stopped
+        "finished", "early" or "interrupted".
+    summary
+        Facts about the run and its model, as JSON has them.
+    """
+
+    stopped: str
+    summary: dict[str, Any]
+
+
+def run_fit(request: Request) -> Outcome:
+    """Train a model as the command line asks, and leave it in its folder.
+
+    Parameters
+    ----------
+    request
+        What is asked for.
+    """
+    say: Say = _silence if request.quiet else _to_stderr
+    folder = RunFolder(request.out)
+    options = check_options(request.options)
+    config = {} if request.config is None else read_config(request.config)
+    with heed_termination(), _warnings_said(say):
+        if request.resume:
+            if request.overwrite:
+                raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
+            return _resume(request, folder, {**config, **options}, say)
+        settings = resolve(options, config)
+        folder.refuse_to_begin(overwrite=request.overwrite)
+        inputs = read_inputs(settings, say)
+        settings = settle_likelihood(settings, inputs.features, say)
+        make_model(settings)  # refuses what cannot be before a run that is there goes
+        folder.begin(settings, inputs.found)
+        return _train(request, folder, settings, inputs)
+
+
+def resume_command(out: Path) -> str:
+    """Give the command that goes on with a run.
+
+    Examples
+    --------
+    >>> resume_command(Path("my run"))
+    "corrvae fit --out 'my run' --resume"
+    """
+    return f"corrvae fit --out {shlex.quote(str(out))} --resume"
+
+
+def make_model(settings: Mapping[str, Any]) -> "CorrelatedVAE":
+    """Make the estimator of settings, and refuse what the estimator would refuse.
+
+    Examples
+    --------
+    >>> make_model({"components": 3, "seed": 1})
+    CorrelatedVAE(n_components=3, random_state=1)
+    """
+    from corrvae import CorrelatedVAE
+    from corrvae.parameters import check_parameters
+    from corrvae.training.settings import choose_device
+
+    model = CorrelatedVAE(**estimator_parameters(settings))
+    check_parameters(model)
+    choose_device(model.device)
+    return model
+
+
+def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: Say) -> Outcome:
+    settings = folder.settings()
+    given = {name: kept_form(name, value) for name, value in given.items()}
+    folder.check_unchanged(settings, given)
+    stopped = folder.stopped()
+    if stopped in ("finished", "early"):
+        from corrvae import load
+
+        say(f"the run in {request.out} is finished; there is nothing to go on with")
+        return _outcome(request, settings, folder.found(), load(request.out))
+    for name in ("threads", "checkpoint_every"):
+        settings[name] = given.get(name, settings[name])
+    inputs = read_inputs(settings, say)
+    check_unchanged(settings, folder.found(), inputs.found)
+    return _train(request, folder, settings, inputs)
+
+
+def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs) -> Outcome:
+    log = CSVLog(folder.history)
+    callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
+    at_once = f"stopped at once; {resume_command(request.out)} goes on from the last checkpoint"
+    with plainly(stopped=at_once), _threads(settings["threads"]):
+        model = make_model(settings)
+        model.fit(
+            inputs.features.matrix,
+            graph=inputs.graph,
+            checkpoint=folder.checkpoint,
+            checkpoint_steps=settings["checkpoint_every"],
+            callbacks=callbacks,
+        )
+        name_rows_and_columns(model, inputs)
+        model.history_ = History({k: v for k, v in model.history_.columns.items() if k not in _UNTIMED})
+        folder.finish(model)
+    return _outcome(request, settings, inputs.found, model)
+
+
+def name_rows_and_columns(model: "CorrelatedVAE", inputs: Inputs) -> None:
+    """Give a model that was fitted to a matrix the ids and names that the matrix could not carry."""
+    if inputs.features.names is not None:
+        model.feature_names_in_ = np.array(inputs.features.names, dtype=object)
+    if inputs.graph is None and inputs.features.ids is not None:
+        model.ids_ = VertexIds.from_vertices(inputs.features.ids).values
+
+
+def _outcome(
+    request: Request, settings: Mapping[str, Any], found: Mapping[str, Any], model: "CorrelatedVAE"
+) -> Outcome:
+    columns = model.history_.columns
+    last = {name: float(columns[name][-1]) for name in ("total", "validation_total") if columns.get(name)}
+    summary = {
+        "out": str(request.out),
+        "stopped": model.stopped_,
+        "steps": model.n_steps_,
+        "best_step": model.best_step_,
+        **{name: found.get(name) for name in ("rows", "columns", "edges", "only_in_features", "only_in_graph")},
+        **{name: settings[name] for name in ("posterior", "components", "likelihood", "normalize", "seed")},
+        "objective": last.get("total"),
+        "validation_objective": last.get("validation_total"),
+    }
+    return Outcome(model.stopped_, summary)
+
+
+def _untimed(log: CSVLog) -> Callback:
+    """Log evaluations without their times, so that the same run leaves the same file."""
+
+    def write(progress: Progress) -> None:
+        row = progress.evaluation
+        if row is not None:
+            row = {name: value for name, value in row.items() if name not in _UNTIMED}
+        log(replace(progress, evaluation=row))
+
+    return write
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    if count is None:
+        yield
+        return
+    import numba
+    import torch
+    from numba.core import config
+
+    before, compiled = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, config.NUMBA_NUM_THREADS))  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        numba.set_num_threads(compiled)
+
+
+@contextmanager
+def _warnings_said(say: Say) -> Iterator[None]:
+    """Say warnings as sentences; that training was interrupted is told at the end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", "training was interrupted")
+        warnings.showwarning = _said(say)
+        yield
+
+
+def _said(say: Say) -> Callable[..., None]:
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, UserWarning):
+            say(str(message))
+
+    return show
+
+
+def _to_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def _silence(sentence: str) -> None:
+    """Say nothing."""

@@ -1,0 +1,97 @@
+"""Arrays as NumPy and SciPy write them; nothing in them is ever executed."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from corrvae.errors import DataFileError
+from corrvae.graphs.files.reading import open_data
+from corrvae.reading.features import Features
+from corrvae.reading.keys import as_ids
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_npy(path: Path) -> Features:
+    """Read a NPY file: a matrix whose rows are 0, 1, ...; one of float32 stays on the disk."""
+    with open_data(path):  # a file that cannot be opened is told as everywhere
+        pass
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataFileError(path, f"cannot be read as an array ({error})") from error
+    _check_matrix(path, "the array", matrix)
+    return Features(matrix if matrix.dtype == np.float32 else _as_float32(path, matrix), None, None)
+
+
+def read_npz(path: Path) -> Features:
+    """Read a NPZ file: a SciPy matrix, or an array with, if they are there, ``ids`` and ``names``."""
+    try:
+        with open_data(path) as stream:
+            with np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            if "format" in arrays:
+                stream.seek(0)
+                return Features(_sparse(path, sparse.load_npz(stream)), None, None)
+    except (ValueError, OSError, EOFError, KeyError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataFileError):
+            raise
+        raise DataFileError(path, f"cannot be read as arrays or as a sparse matrix ({error})") from error
+    return _from_arrays(path, arrays)
+
+
+def _from_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Features:
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    if len(matrices) != 1:
+        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+        raise DataFileError(path, f"one array of two dimensions is expected, the features; it holds {found}")
+    matrix = arrays[matrices[0]]
+    _check_matrix(path, f"the array {matrices[0]!r}", matrix)
+    ids = _strings(path, arrays, "ids", matrix.shape[0])
+    names = _strings(path, arrays, "names", matrix.shape[1])
+    return Features(_as_float32(path, matrix), None if ids is None else as_ids(ids), None if names is None else names)
+
+
+def _strings(path: Path, arrays: Mapping[str, np.ndarray], name: str, count: int) -> tuple[str, ...] | None:
+    if name not in arrays:
+        return None
+    array = arrays[name]
+    if array.shape != (count,) or array.dtype.kind not in "iuU":
+        raise DataFileError(
+            path, f"{name!r} should be {count:,} strings or integers; it is {array.dtype} of shape {array.shape}"
+        )
+    strings = tuple(str(value) for value in array.tolist())
+    if len(set(strings)) < count:
+        raise DataFileError(path, f"{name!r} are not distinct")
+    return strings
+
+
+def _sparse(path: Path, matrix: Any) -> sparse.csr_array:
+    if matrix.ndim != 2:
+        raise DataFileError(path, f"the matrix should have two dimensions, not {matrix.ndim}")
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    _check_matrix(path, "the matrix", matrix)
+    rows = sparse.csr_array(matrix)
+    rows = sparse.csr_array((_as_float32(path, rows.data), rows.indices, rows.indptr), shape=rows.shape)
+    rows.sum_duplicates()
+    return rows
+
+
+def _check_matrix(path: Path, what: str, matrix: Any) -> None:
+    if matrix.ndim != 2:
+        raise DataFileError(path, f"{what} should have two dimensions, rows and features, not {matrix.ndim}")
+    if matrix.dtype.kind not in "fiub":
+        raise DataFileError(path, f"{what} holds {matrix.dtype}; features are numbers")
+    if 0 in matrix.shape:
+        raise DataFileError(path, f"{what} is empty: its shape is {matrix.shape}")
+
+
+def _as_float32(path: Path, numbers: np.ndarray) -> np.ndarray:
+    if numbers.dtype.kind == "f" and bool((np.abs(numbers) > _LARGEST).any()):
+        raise DataFileError(path, "it holds numbers that are infinite or too large for 32 bits; rescale the features")
+    return np.ascontiguousarray(numbers, dtype=np.float32)

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from corrvae.errors import DataFileError
+from corrvae.reading import read_features
+from corrvae.reading.arrays import read_npy
+from support.tables import dense
+
+MATRIX = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_matrices_of_any_form(form, make, tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", make(MATRIX).asformat(form))
+    features = read_features(tmp_path / "x.npz")
+    assert isinstance(features.matrix, sparse.csr_array)
+    assert features.matrix.dtype == np.float32
+    assert (features.ids, features.names) == (None, None)
+    assert np.array_equal(dense(features), MATRIX)
+
+
+def test_an_array_of_float32_stays_on_the_disk(tmp_path):
+    np.save(tmp_path / "x.npy", MATRIX.astype(np.float32))
+    assert isinstance(read_npy(tmp_path / "x.npy").matrix, np.memmap)
+    np.save(tmp_path / "x.npy", MATRIX.astype(np.int16))
+    features = read_npy(tmp_path / "x.npy")
+    assert (features.matrix.dtype, dense(features).tolist()) == (np.float32, MATRIX.astype(int).tolist())
+
+
+def test_ids_and_names_beside_an_array(tmp_path):
+    np.savez(tmp_path / "x.npz", anything=MATRIX, ids=np.array([4, 9]), names=np.array(["a", "b", "c"]))
+    features = read_features(tmp_path / "x.npz")
+    assert (features.ids.tolist(), features.names) == ([4, 9], ("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({"a": MATRIX, "b": MATRIX}, "one array of two dimensions is expected, the features; it holds a (2, 3), b"),
+        ({"a": MATRIX[0]}, "one array of two dimensions is expected"),
+        ({"a": MATRIX.astype(str)}, "the array 'a' holds <U32; features are numbers"),
+        ({"a": MATRIX[:0]}, "the array 'a' is empty: its shape is (0, 3)"),
+        ({"a": MATRIX * 1e39}, "it holds numbers that are infinite or too large for 32 bits"),
+        ({"a": MATRIX, "ids": np.array([1])}, "'ids' should be 2 strings or integers; it is int64 of shape (1,)"),
+        ({"a": MATRIX, "ids": np.array([1, 1])}, "'ids' are not distinct"),
+        (
+            {"a": MATRIX.astype(object)},
+            "cannot be read as arrays or as a sparse matrix (Object arrays cannot be loaded",
+        ),
+    ],
+)
+def test_what_cannot_be_features(arrays, problem, tmp_path):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(DataFileError) as caught:
+        read_features(tmp_path / "x.npz")
+    assert caught.value.problem.startswith(problem)
+
+
+def test_places_outside_a_sparse_matrix_are_refused(tmp_path):
+    parts = {"data": np.ones(1), "indices": np.array([7]), "indptr": np.array([0, 1, 1]), "shape": np.array([2, 3])}
+    for form in (b"csr", b"csc"):
+        np.savez(
+            tmp_path / "x.npz",
+            format=np.array(form),
+            **{**parts, "indptr": np.array([0, 1, 1, 1][: 3 + (form == b"csc")])},
+        )
+        with pytest.raises(DataFileError, match="cannot be read as arrays or as a sparse matrix"):
+            read_features(tmp_path / "x.npz")
+
+
+def test_damaged_files_are_told(tmp_path):
+    np.savez(tmp_path / "x.npz", a=MATRIX)
+    (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:60])
+    np.save(tmp_path / "x.npy", MATRIX)
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-8])
+    for name in ("x.npz", "x.npy"):
+        with pytest.raises(DataFileError, match="cannot be read as"):
+            read_features(tmp_path / name)

@@ -1,0 +1,66 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corrvae.errors import DataFileError
+from corrvae.reading import parquet as parquet_module
+from corrvae.reading import read_features
+from support.tables import dense
+
+
+def write(path, **columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_kinds_of_columns(tmp_path):
+    path = write(
+        tmp_path / "t.parquet",
+        who=pa.array(["ann", "bob"]).dictionary_encode(),
+        a=pa.array([1, None]),
+        b=pa.array([True, False]),
+        c=pa.array([0.5, 1.5], pa.float32()),
+        d=pa.array([3, 4], pa.uint8()),
+    )
+    features = read_features(path)
+    assert features.ids.tolist() == ["ann", "bob"]
+    assert np.array_equal(dense(features), [[1, 1, 0.5, 3], [np.nan, 0, 1.5, 4]], equal_nan=True)
+    wrapped = tmp_path / "t.parquet.gz"
+    wrapped.write_bytes(gzip.compress(path.read_bytes()))
+    assert np.array_equal(dense(read_features(wrapped)), dense(features), equal_nan=True)
+
+
+def test_the_index_of_a_frame_holds_the_ids(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=pd.Index([5, 6], name="who"))
+    frame.to_parquet(tmp_path / "named.parquet")
+    frame.rename_axis(None).to_parquet(tmp_path / "unnamed.parquet")
+    for name in ("named", "unnamed"):
+        features = read_features(tmp_path / f"{name}.parquet")
+        assert (features.ids.tolist(), features.names) == ([5, 6], ("a", "b"))
+    frame.reset_index().to_parquet(tmp_path / "plain.parquet")
+    assert read_features(tmp_path / "plain.parquet").ids.tolist() == [5, 6]
+
+
+def test_long_tables_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_module, "_MOST_ROWS", 3)
+    path = write(tmp_path / "t.parquet", who=[1, 1, 2, 3, 1], what=["x", "y", "x", "z", "z"], n=[1, 2, 3, 4, 5])
+    features = read_features(path)
+    assert (features.ids.tolist(), features.names) == ([1, 2, 3], ("x", "y", "z"))
+    assert dense(features).tolist() == [[1, 2, 5], [3, 0, 0], [0, 0, 4]]
+
+
+def test_faults_name_row_and_column(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_module, "_MOST_ROWS", 2)
+    path = tmp_path / "t.parquet"
+    for columns, problem in (
+        ({"who": ["a", "b", None], "a": [1.0, 2.0, 3.0]}, "row 2 (from 0) has nothing in column 'who'"),
+        ({"who": ["a"], "a": ["x"], "b": [1], "c": [1], "d": [1]}, "column 'a' holds string; features are numbers"),
+        ({"who": [0.5], "a": [1.0]}, "column 'who' holds double; ids and items are integers or strings"),
+    ):
+        with pytest.raises(DataFileError) as caught:
+            read_features(write(path, **columns))
+        assert caught.value.problem == problem
