@@ -1,4 +1,4 @@
-"""Does anything get lost? Training and saving are killed, starved of disk, damaged and raced; what must hold is checked.
+"""Does anything get lost? Training and saving are killed, starved, damaged and raced; what must hold is checked.
 
 The same functions make the tests of faults, with small numbers. Run as a program, this is the long form: by default 100
 kills of training and 100 of saving, and 2,000 damaged files of each kind.
@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import fragile
 import numpy as np
-from measure import versions, write_results
-from nursery import Call, Nursery
 
+import fragile
 from corrvae import load
 from corrvae.errors import FolderError
 from corrvae.persistence import read_folder
 from corrvae.training.checkpoints import KIND as CHECKPOINT
+from measure import versions, write_results
+from nursery import Call, Nursery
 
 KILLED = -int(signal.SIGKILL)
 STEPS = 30

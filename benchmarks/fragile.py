@@ -63,7 +63,7 @@ def digest(model: CorrelatedVAE) -> str:
     return total.hexdigest()
 
 
-class GivenUp(Exception):
+class GivenUpError(Exception):
     """Raised in the middle of training."""
 
 
@@ -74,13 +74,11 @@ def train(folder: str | None, steps: int, give_up_at: int | None = None) -> str:
 
     def give_up(progress: Progress) -> None:
         if progress.step == give_up_at:
-            raise GivenUp
+            raise GivenUpError
 
     try:
-        model.fit(
-            counts, graph=graph, checkpoint=folder, checkpoint_steps=1 if folder else None, callbacks=[give_up]
-        )
-    except GivenUp:
+        model.fit(counts, graph=graph, checkpoint=folder, checkpoint_steps=1 if folder else None, callbacks=[give_up])
+    except GivenUpError:
         return "given up"
     return digest(model)
 

@@ -78,14 +78,12 @@ class Nursery:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-        self._process.stdout.close()
+        self._process.communicate(timeout=30)  # its input ends, and so does it
 
     def run(self, *calls: Call) -> list[Ending]:
         """Run calls side by side, each in a child of its own, and wait for all of them."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("not started")
         request = [vars(call) | {"signals": list(call.signals)} for call in calls]
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()

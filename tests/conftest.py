@@ -10,7 +10,7 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 import support.offline
-import support.typecheck  # noqa: F401  (the hook finds it by name)
+import support.typecheck
 
 # numba compiles the functions of these rooms itself and cannot compile a wrapper around them
 _COMPILED = "kernels"

@@ -81,7 +81,11 @@ def licence_of(installed: Distribution) -> str:
     """Give what a package's metadata say of its licence, in a few words."""
     about = installed.metadata
     classifiers = [line for line in about.get_all("Classifier") or () if line.startswith("License ::")]
-    said = [about.get("License-Expression"), *(line.rpartition(" :: ")[2] for line in classifiers), about.get("License")]
+    said = [
+        about.get("License-Expression"),
+        *(line.rpartition(" :: ")[2] for line in classifiers),
+        about.get("License"),
+    ]
     for words in said:
         if words and words.strip().lower() not in ("unknown", "osi approved", "other/proprietary license"):
             return words.strip().splitlines()[0]

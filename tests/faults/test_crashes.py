@@ -1,7 +1,8 @@
-"""Killed, starved, damaged or raced: nothing is lost, and nothing half-written is read. ``faults.py`` is the long form."""
+"""Killed, starved, damaged or raced: nothing is lost, nothing half-written is read. The long form is ``faults.py``."""
+
+import pytest
 
 import faults
-import pytest
 from nursery import Call
 
 

@@ -41,7 +41,7 @@ def test_a_line_without_end_is_refused_before_it_fills_memory():
             return len(buffer)
 
     endless = Endless()
-    with pytest.raises(LongLineError, match="longer than 1,048,576 bytes"):
+    with pytest.raises(LongLineError, match="longer than 8,388,608 bytes"):
         TidyLines(io.BufferedReader(endless), single_blanks).read()
     assert endless.given < 2**24
 

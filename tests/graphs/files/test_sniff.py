@@ -33,8 +33,8 @@ def test_the_first_lines_tell_the_form(tmp_path: Path, text, form):
 
 def test_a_first_line_without_end_is_refused(tmp_path):
     path = tmp_path / "edges"
-    path.write_bytes(b"1 2\n" + b"3" * (2**20 + 1))
-    with pytest.raises(DataFileError, match="edges: line 2 is longer than 1,048,576 bytes"):
+    path.write_bytes(b"1 2\n" + b"3" * (2**23 + 1))
+    with pytest.raises(DataFileError, match="edges: line 2 is longer than 8,388,608 bytes"):
         sniff(path, FileLayout())
 
 

@@ -245,7 +245,7 @@ def test_a_line_without_end_is_refused_wherever_it_is(tmp_path):
     write = writer(tmp_path)
     for parted in (" ", ","):
         head = "".join(f"1{parted}{k}\n" for k in range(2, 70))
-        with pytest.raises(DataFileError, match=r"longer than 1,048,576 bytes|cannot be read as delimited text"):
+        with pytest.raises(DataFileError, match=r"longer than 8,388,608 bytes|cannot be read as delimited text"):
             CorrelationGraph.from_file(write(f"{head}3{parted}{'4' * 2**24}"))
 
 

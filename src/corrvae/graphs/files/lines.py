@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 READ_BYTES = 1 << 22
-MOST_LINE_BYTES = 1 << 20
+MOST_LINE_BYTES = 1 << 23
 BLANK, NEWLINE = 32, 10
 
 _COMMENT = re.compile(rb"^[ \t\v\f\r]*[#%][^\n]*\n?", re.MULTILINE)
 
 
 class LongLineError(ValueError):
-    """A line that never ends: no file of edges or ratings has one, and reading it would take all memory."""
+    """A line that does not end: no table in text has one so long, and reading it would take all memory."""
 
     def __init__(self, number: int | None = None) -> None:
         which = "a line" if number is None else f"line {number}"
@@ -88,6 +88,6 @@ class TidyLines(io.RawIOBase):
         # whole lines only, so that a run of blanks is never seen in two parts
         end = len(block) if self._ended else block.rfind(b"\n") + 1
         self._unfinished = block[end:]
-        if len(self._unfinished) > max(MOST_LINE_BYTES, READ_BYTES):
+        if len(self._unfinished) > MOST_LINE_BYTES:
             raise LongLineError
         self._ready = memoryview(self._tidy(block[:end]))

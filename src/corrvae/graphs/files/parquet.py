@@ -23,7 +23,7 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
 
     with open_data(path) as stream:
         # Parquet is read from its end, which a compressed stream cannot do
-        source = BytesIO(_unpacked(path, stream)) if isinstance(stream, GzipFile) else stream
+        source = BytesIO(unpack(path, stream)) if isinstance(stream, GzipFile) else stream
         try:
             size = source.seek(0, SEEK_END)
             file = open_checked(source, size)
@@ -50,7 +50,8 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
     return EdgeTable(coded, _numbers(path, names, positions, columns), _row)
 
 
-def _unpacked(path: Path, stream: GzipFile) -> bytes:
+def unpack(path: Path, stream: GzipFile) -> bytes:
+    """Read a compressed file whole, unless that is far more than such a file should hold."""
     most = MOST_TIMES * path.stat().st_size + ALWAYS_BYTES
     data = stream.read(most)
     if stream.read(1):

@@ -10,7 +10,7 @@ from corrvae.graphs.files.lines import MOST_LINE_BYTES, LongLineError, is_commen
 from corrvae.graphs.files.reading import FileLayout, open_data
 
 WHITESPACE = " "
-SAMPLE_LINES = 50
+SAMPLE_LINES, SAMPLE_LINE_BYTES, SAMPLE_BYTES = 50, 1 << 20, 1 << 24
 
 _BLANKS = re.compile(r"[ \t\v\f\r]+")
 # Python refuses to convert thousands of digits, and 64 bits need 19.
@@ -97,9 +97,9 @@ def _sample(path: Path) -> list[tuple[int, str]]:
     """Give the first lines that are neither blank nor comments, with their numbers."""
     sample: list[tuple[int, str]] = []
     with open_data(path) as stream:
-        number = 0
-        while len(sample) < SAMPLE_LINES and (read := stream.readline(MOST_LINE_BYTES + 1)):
-            number += 1
+        number, total = 0, 0
+        while len(sample) < SAMPLE_LINES and total < SAMPLE_BYTES and (read := stream.readline(MOST_LINE_BYTES + 1)):
+            number, total = number + 1, total + len(read)
             if len(read) > MOST_LINE_BYTES:
                 raise LongLineError(number)
             if b"\0" in read:
