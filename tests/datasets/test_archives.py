@@ -87,6 +87,21 @@ def test_damage_is_told(tmp_path):
         read(tmp_path / "ratings.txt.bz2")
 
 
+def test_damage_is_told_whatever_the_method(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000}, zipfile.ZIP_LZMA)
+    content = bytearray(place.read_bytes())
+    content[60:70] = bytes(10)
+    place.write_bytes(content)
+    with pytest.raises(DataFileError, match="is damaged or ends early"):
+        read(place)
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT})
+    content = bytearray(place.read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 109  # the version that is needed to unpack it
+    place.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"is damaged or ends early \(zip file version 10\.9"):
+        read(place)
+
+
 def test_names(tmp_path):
     assert bare_name("a/b.txt.bz2") == bare_name("b.txt") == "b.txt"
     (tmp_path / "b.txt.bz2").write_bytes(b"")

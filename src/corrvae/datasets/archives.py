@@ -6,6 +6,7 @@ same: nothing in them is to be trusted.
 
 import bz2
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -89,7 +90,7 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
                 most = _MOST_TIMES * path.stat().st_size + _ALWAYS_BYTES
                 stream = io.BufferedReader(_Bounded(path, stack.enter_context(bz2.open(stream)), most))
             yield Member(bare_name(found), stream)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
         raise DataFileError(path, f"is damaged or ends early ({error})") from error
     except OSError as error:
         if isinstance(error, DataFileError):

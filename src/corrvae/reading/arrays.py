@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,10 @@ def _claimed_bytes(file: Any) -> int:
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read:  # 3.0 has names in UTF-8, for numbers with names: no features
         raise ValueError(f"arrays of the format {version[0]}.{version[1]} are not read")
-    shape, _, kind = read[version](file)
+    try:
+        shape, _, kind = read[version](file)
+    except (TokenError, SyntaxError, RecursionError) as error:  # the header is an expression of Python's
+        raise ValueError(f"its header cannot be read: {error}") from error
     # a string may have no letters, and still takes an object's memory when it is listed
     return math.prod(shape) * max(1, kind.itemsize)
 
