@@ -1,5 +1,6 @@
 import json
 import os
+from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,19 @@ DOCUMENT = {"parameters": {"tau": 0.99, "hidden": [300, None]}, "name": "é", "l
 def folder(tmp_path) -> Path:
     write_folder(tmp_path / "run", kind="k", document=DOCUMENT, tensors=TENSORS, arrays=ARRAYS, tables={"v": TABLE})
     return tmp_path / "run"
+
+
+@pytest.mark.parametrize("part", ["tensors", "arrays"])
+def test_a_full_disk_is_told_as_the_system_tells_it(part, tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError(f"Error while serializing: I/O error: No space left on device (os error {ENOSPC})")
+
+    monkeypatch.setattr(persistence, f"_save_{part}", full)
+    with pytest.raises(FolderError, match=r"run: cannot be written \(No space left on device\)") as caught:
+        write_folder(tmp_path / "run", kind="k", document={}, tensors=TENSORS, arrays=ARRAYS)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == ENOSPC
+    assert list(tmp_path.iterdir()) == []
 
 
 def rewrite(folder: Path, change) -> None:
@@ -258,16 +272,6 @@ def test_a_table_cannot_claim_far_more_than_its_file_holds(folder, monkeypatch):
     monkeypatch.setattr(parquet, "ALWAYS_BYTES", 10)
     with pytest.raises(FolderError, match=r"v\.parquet: damaged.*it claims [\d,]+ bytes of values"):
         read_folder(folder, kind="k")
-
-
-def test_a_full_disk_is_told_with_its_number(folder, monkeypatch):
-    def fail(*_):
-        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
-
-    monkeypatch.setattr("safetensors.torch.save_file", fail)
-    with pytest.raises(FolderError, match="No space left") as caught:
-        write_folder(folder, kind="k", document={"new": 1}, tensors=TENSORS)
-    assert caught.value.__cause__.errno == 28
 
 
 def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(folder, monkeypatch):

@@ -186,20 +186,6 @@ def _writers(
     return writers
 
 
-@contextmanager
-def _told_as_errors_of_the_system() -> Iterator[None]:
-    """Give what safetensors says of a full disk the form that it has everywhere else."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
-
-
 def _save_tensors(place: Path, tensors: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
@@ -211,15 +197,13 @@ def _save_tensors(place: Path, tensors: Mapping[str, Tensor]) -> None:
         # The format knows no shared memory, so weights that are tied are written twice.
         plain[name] = tensor.clone() if storage in storages else tensor
         storages.add(storage)
-    with _told_as_errors_of_the_system():
-        save_file(plain, place)
+    save_file(plain, place)
 
 
 def _save_arrays(place: Path, arrays: Mapping[str, np.ndarray]) -> None:
     from safetensors.numpy import save_file
 
-    with _told_as_errors_of_the_system():
-        save_file({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}, place)
+    save_file({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}, place)
 
 
 def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,10 +219,21 @@ def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]
 
 def _write_file(place: Path, write: Callable[[Path], object]) -> dict[str, Any]:
     """Write one file through to the disk; give its size and checksum."""
-    write(place)
+    from safetensors import SafetensorError
+
+    try:
+        write(place)
+    except SafetensorError as error:
+        raise _system_error(error) from error
     with place.open("rb+") as stream:
         os.fsync(stream.fileno())
         return {"bytes": place.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _system_error(error: Exception) -> OSError:
+    """Give what the system said, such as that the disk is full, as Python's own functions would have told it."""
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _refuse_what_is_not_ours(target: Path, kind: str) -> None:

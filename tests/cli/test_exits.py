@@ -28,11 +28,11 @@ def test_every_kind_of_failure_has_its_code_and_one_sentence(error, code, senten
     assert capsys.readouterr() == ("", sentence + "\n")
 
 
-def test_a_folder_that_a_full_disk_cut_off_is_a_failure(capsys):
+def test_a_full_disk_is_told_apart_inside_other_errors_too(capsys):
     with pytest.raises(typer.Exit) as raised, plainly():
         raise FolderError(Path("run"), "cannot be written") from OSError(ENOSPC, "no space left on device")
     assert raised.value.exit_code == FAILED
-    assert capsys.readouterr().err == "run: cannot be written\n"
+    assert capsys.readouterr() == ("", "run: cannot be written\n")
 
 
 def test_a_mistake_of_the_program_is_not_hidden():

@@ -39,9 +39,9 @@ def plainly(stopped: str = "stopped") -> Iterator[None]:
     except OSError as error:
         _end(str(error), FAILED if error.errno in _NO_ROOM else BAD_INPUT, error)
     except (CorrvaeError, ValueError, TypeError) as error:
-        # a folder that could not be written says so in its own words; why is known to what it came from
-        full = isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_ROOM
-        _end(str(error), FAILED if full else BAD_INPUT, error)
+        cause = error.__cause__
+        no_room = isinstance(cause, OSError) and cause.errno in _NO_ROOM
+        _end(str(error), FAILED if no_room else BAD_INPUT, error)
     except KeyboardInterrupt as error:
         _end(stopped, INTERRUPTED, error)
 

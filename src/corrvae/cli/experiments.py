@@ -8,6 +8,7 @@ import typer
 
 from corrvae.cli.application import app, data_app
 from corrvae.cli.exits import INTERRUPTED, plainly
+from corrvae.cli.plot import draw_run
 from corrvae.experiments.recipes import RECIPES
 
 if TYPE_CHECKING:
@@ -35,17 +36,21 @@ def demo(
 
 @app.command()
 def report(
-    results: Annotated[Path, typer.Argument(help="Folder of results, as reproduce writes it.")],
-    out: Annotated[Path | None, typer.Option(help="File to write; else report.html in the folder.")] = None,
+    results: Annotated[Path, typer.Argument(help="Folder of results, as reproduce writes it, or of a trained run.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write; else report.html in the folder, or RUN.html beside that of a run."),
+    ] = None,
 ) -> None:
-    """Write a report on results: tables and figures in one HTML file that needs no network.
+    """Write a report on results, or on a run: tables and figures in one HTML file that needs no network.
 
     Example: corrvae report results/
     """
     with plainly():
+        from corrvae.answers.run import is_run_folder
         from corrvae.pictures.report import write_report
 
-        path = write_report(results, out)
+        path = draw_run(results, out) if is_run_folder(results) else write_report(results, out)
     typer.echo(f"The report is in {path}")
 
 

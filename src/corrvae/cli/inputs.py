@@ -71,7 +71,10 @@ def read_inputs(settings: Mapping[str, Any], say: Say) -> Inputs:
 
 
 def settle_likelihood(settings: Mapping[str, Any], features: Features, say: Say) -> dict[str, Any]:
-    """Choose, where settings leave it open, the likelihood and what networks do to features before they read them."""
+    """Choose, where settings leave it open, the likelihood and what networks do to features before they read them.
+
+    A likelihood that was asked for and cannot explain the features is refused.
+    """
     settled = dict(settings)
     choice = choose_likelihood(features.matrix)
     reason = ""
@@ -83,6 +86,7 @@ def settle_likelihood(settings: Mapping[str, Any], features: Features, say: Say)
         settled["normalize"] = [usual if part == "auto" else part for part in normalize]
     elif normalize == "auto":
         settled["normalize"] = usual
+    _check_likelihood(Path(settings["features"]), settled["likelihood"], features)
     if reason:
         say(f"likelihood {settled['likelihood']}{reason} (--likelihood chooses another)")
     if settled["likelihood"] == "gaussian" and (advice := uneven_columns(features)):
@@ -99,6 +103,15 @@ def check_unchanged(settings: Mapping[str, Any], before: Mapping[str, Any], now:
                 "has changed since the run began, so the run cannot go on; put the file back as it was, or begin "
                 "another run",
             )
+
+
+def _check_likelihood(path: Path, likelihood: str, features: Features) -> None:
+    from corrvae.nn import make_likelihood
+
+    try:
+        make_likelihood(likelihood, features.n_columns).check(features.matrix)
+    except ValueError as error:
+        raise DataFileError(path, str(error)) from error
 
 
 def _read_graph(path: Path, settings: Mapping[str, Any], features: Features, say: Say) -> Joined:

@@ -128,6 +128,9 @@ def _make_bar(stream: Any) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Bar(*columns, console=Console(file=stream), refresh_per_second=5)
+    # the terms come last, so that a narrow terminal cuts these short and not the time left
+    terms = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), terms)
+    return Bar(*columns, console=Console(file=stream), refresh_per_second=5, expand=True)

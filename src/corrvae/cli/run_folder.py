@@ -80,6 +80,12 @@ class RunFolder:
         draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
         draft.replace(self.path / RUN)
 
+    def abandon(self) -> None:
+        """Remove the folder of a run that was refused before it made a step."""
+        if self._listed() == [RUN]:
+            (self.path / RUN).unlink()
+            self.path.rmdir()
+
     def settings(self) -> dict[str, Any]:
         """Read the settings of the run that is there."""
         self._refuse_to_resume()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import typer
 
-from corrvae.cli.exits import plainly
+from corrvae.cli.exits import INTERRUPTED
 from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
 from corrvae.cli.progress import choose_progress
 from corrvae.cli.run_folder import RunFolder
@@ -92,7 +93,11 @@ def run_fit(request: Request) -> Outcome:
         settings = settle_likelihood(settings, inputs.features, say)
         make_model(settings)  # refuses what cannot be before a run that is there goes
         folder.begin(settings, inputs.found)
-        return _train(request, folder, settings, inputs)
+        try:
+            return _train(request, folder, settings, inputs)
+        except (ValueError, TypeError):
+            folder.abandon()
+            raise
 
 
 def resume_command(out: Path) -> str:
@@ -144,8 +149,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: 
 def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs) -> Outcome:
     log = CSVLog(folder.history)
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
-    at_once = f"stopped at once; {resume_command(request.out)} goes on from the last checkpoint"
-    with plainly(stopped=at_once), _threads(settings["threads"]):
+    with _ended_at_once(request.out), _threads(settings["threads"]):
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
@@ -196,6 +200,16 @@ def _untimed(log: CSVLog) -> Callback:
         log(replace(progress, evaluation=row))
 
     return write
+
+
+@contextmanager
+def _ended_at_once(out: Path) -> Iterator[None]:
+    """Say after a second signal how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        _to_stderr(f"stopped at once; {resume_command(out)} goes on from the last checkpoint")
+        raise typer.Exit(INTERRUPTED) from error
 
 
 @contextmanager

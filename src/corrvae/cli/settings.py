@@ -47,8 +47,8 @@ def _is_number(value: Any, low: float = float("-inf"), high: float = float("inf"
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and low <= value <= high
 
 
-def _text(default: str | None = None) -> Setting:
-    return Setting("a text", lambda value: isinstance(value, str) and value != "", default)
+def _text(default: str | None = None, parameter: str | None = None) -> Setting:
+    return Setting("a text", lambda value: isinstance(value, str) and value != "", default, parameter)
 
 
 def _choice(options: tuple[str, ...], default: str | None, parameter: str | None = None) -> Setting:
@@ -124,7 +124,7 @@ SETTINGS: dict[str, Setting] = {
     "patience": _count("patience"),
     "evaluate_every": _count("evaluate_every"),
     "seed": Setting("a whole number from 0 to 4294967295", lambda v: _is_whole(v, 0) and v < 2**32, 0, "random_state"),
-    "device": _text("auto"),
+    "device": _text("auto", "device"),
     "threads": _count(None),
     "checkpoint_every": _count(None),
 }
@@ -162,6 +162,8 @@ def resolve(options: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, 
         settings["epochs"] = _EPOCHS
     if settings["patience"] is not None and not settings["validation"]:
         raise ValueError("--patience needs rows to validate with: give --validation too, 0.1 for example")
+    if settings["posterior"] == "pairwise" and settings["vertex_batch"] < 2:
+        raise ValueError("--posterior pairwise looks at pairs of a step's rows: --vertex-batch must be 2 or more")
     if settings["graph"] is None:
         if settings["posterior"] == "pairwise":
             raise ValueError("--posterior pairwise learns correlations from edges: give a graph with --graph")

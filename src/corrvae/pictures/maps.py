@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SIDE = 600  # a unit is half a pixel where maps are small, so that whole numbers will do
-_MANY = 400  # points, which are drawn smaller
+_MANY, _CROWD = 400, 2000  # points, which are drawn smaller, and smaller still the more there are
 _MARGIN = 1.06
 _FAR = 0.5  # percent of the points at each side that may lie outside of the frame's proportions
 
@@ -72,7 +72,7 @@ def draw_map(
         axes.axis("off")
         axes.set(xlim=(-1, 1), ylim=(-1, 1))
         _strokes(axes, places[edges].reshape(-1, 2), color=SOFT, lw=1.2, alpha=0.4)
-        size = 8.4 if len(points) < _MANY else 6.4
+        size = 8.4 if len(points) < _MANY else 6.4 * min(1.0, (_CROWD / len(points)) ** 0.5)
         # quiet groups first: they must not lie over the others
         for group in sorted(np.unique(groups).tolist(), key=lambda group: colours[group] is not None):
             position = colours[group]

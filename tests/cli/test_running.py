@@ -1,0 +1,151 @@
+import signal
+
+import pytest
+import torch
+
+from corrvae import CorrelatedVAE, load
+from corrvae.cli.running import Request, make_model, resume_command, run_fit
+from corrvae.errors import DataFileError, FolderError
+from support.fits import contents, fit, signals_at, write_points
+
+OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
+
+
+@pytest.fixture
+def request_for(tmp_path):
+    features, graph = write_points(tmp_path)
+    options = {**OPTIONS, "features": str(features), "graph": str(graph)}
+    return lambda name="run", **more: Request(tmp_path / name, {**options, **more.pop("options", {})}, **more)
+
+
+def again(request, **more):
+    return Request(request.out, **{"resume": True, "quiet": True, **more})
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("posterior", ["independent", "pairwise"])
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(number, posterior, request_for):
+    options = {"posterior": posterior, "validation": 0.2, "evaluate_every": 7, "pair_hidden": [8]}
+    whole, stopped = (request_for(name, options=options, quiet=True) for name in ("whole", "stopped"))
+    assert run_fit(whole).stopped == "finished"
+    with signals_at(17, number):
+        outcome = run_fit(stopped)
+    assert (outcome.stopped, outcome.summary["steps"]) == ("interrupted", 17)
+    model = load(stopped.out)
+    assert (model.n_steps_, model.ids_[:2].tolist()) == (17, ["p0", "p1"])
+    assert run_fit(again(stopped)).stopped == "finished"
+    assert contents(stopped.out) == contents(whole.out)
+
+
+def test_a_run_that_was_killed_goes_on_from_its_checkpoint(request_for):
+    request = request_for(options={"checkpoint_every": 10}, quiet=True)
+    run_fit(whole := request_for("whole", options={"checkpoint_every": 10}, quiet=True))
+    with signals_at(25, signal.SIGTERM, signal.SIGTERM), pytest.raises(Exception) as ended:  # noqa: PT011
+        run_fit(request)
+    assert ended.value.exit_code == 1
+    assert [place.name for place in (request.out / "checkpoint").iterdir()] == ["step-000000020"]
+    with pytest.raises(FolderError):
+        load(request.out)
+    assert run_fit(again(request)).stopped == "finished"
+    assert contents(request.out) == contents(whole.out)
+
+
+def test_a_finished_run_says_so(request_for, capsys):
+    request = request_for()
+    first = run_fit(request)
+    before = contents(request.out)
+    capsys.readouterr()
+    assert run_fit(again(request, quiet=False)).summary == first.summary
+    assert capsys.readouterr() == ("", f"the run in {request.out} is finished; there is nothing to go on with\n")
+    assert contents(request.out) == before
+
+
+def test_changed_settings_and_data_are_refused(request_for, tmp_path):
+    request = request_for(quiet=True)
+    with signals_at(5, signal.SIGTERM):
+        run_fit(request)
+    with pytest.raises(FolderError, match="this run has seed = 0, not 3, and cannot go on otherwise"):
+        run_fit(again(request, options={"seed": 3}))
+    config = tmp_path / "config.toml"
+    config.write_text("tau = 0.5")
+    with pytest.raises(FolderError, match=r"this run has tau = 0.99, not 0.5"):
+        run_fit(again(request, config=config))
+    with pytest.raises(ValueError, match="--resume goes on with a run, --overwrite replaces it: give one of the two"):
+        run_fit(again(request, overwrite=True))
+    features = tmp_path / "features.csv"
+    features.write_text(features.read_text().replace("p7,", "q7,"))
+    with pytest.raises(DataFileError, match=r"features\.csv: has changed since the run began"):
+        run_fit(again(request))
+
+
+def test_the_same_options_may_be_given_again(request_for):
+    request = request_for(quiet=True)
+    with signals_at(5, signal.SIGTERM):
+        run_fit(request)
+    assert run_fit(again(request, options=request.options)).stopped == "finished"
+
+
+def test_the_file_of_a_run_repeats_it(request_for, tmp_path):
+    request = request_for(quiet=True)
+    run_fit(request)
+    run_fit(Request(tmp_path / "repeated", config=request.out / "run.toml", quiet=True))
+    assert contents(tmp_path / "repeated") == contents(request.out)
+
+
+def test_a_run_stays_until_the_next_can_begin(request_for, tmp_path):
+    run_fit(request_for(quiet=True))
+    before = contents(tmp_path / "run")
+    for options in ({"features": "nowhere.csv"}, {"device": "abacus"}, {"likelihood": "bernoulli"}):
+        with pytest.raises(ValueError, match=r"no such file|abacus|Bernoulli"):
+            run_fit(request_for(options=options, overwrite=True, quiet=True))
+        assert contents(tmp_path / "run") == before
+    run_fit(request_for(options={"seed": 1}, overwrite=True, quiet=True))
+    assert load(tmp_path / "run").random_state == 1
+
+
+def test_without_a_graph_ids_and_names_are_kept_too(request_for):
+    request = request_for(options={"graph": None}, quiet=True)
+    run_fit(request)
+    model = load(request.out)
+    assert model.graph_ is None
+    assert model.ids_[:3].tolist() == ["p0", "p1", "p2"]
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_run_that_is_refused_by_training_leaves_no_folder(request_for, monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("no")
+
+    monkeypatch.setattr(CorrelatedVAE, "fit", refuse)
+    request = request_for(quiet=True)
+    with pytest.raises(ValueError, match="no"):
+        run_fit(request)
+    assert not request.out.exists()
+
+
+def test_threads_are_as_they_were_afterwards(request_for):
+    before = torch.get_num_threads()
+    run_fit(request_for(options={"threads": 2}, quiet=True))
+    assert torch.get_num_threads() == before
+
+
+def test_warnings_are_sentences(request_for, capsys):
+    run_fit(request_for(options={"edge_batch": 1000}))
+    said = capsys.readouterr().err.splitlines()
+    assert "edge_batch=1000 is more than the 57 edges there are to train on, and is taken as 57" in said
+    run_fit(request_for("other", options={"edge_batch": 1000}, quiet=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_parameters_are_refused_in_words(tmp_path):
+    with pytest.raises(ValueError, match="device='abacus' cannot be used on this machine"):
+        make_model({"device": "abacus"})
+    assert resume_command(tmp_path / "x y") == f"corrvae fit --out '{tmp_path}/x y' --resume"
+    assert fit("--out", tmp_path / "x").exit_code == 2
