@@ -1,14 +1,18 @@
 """Small pieces of work that are interrupted, starved and watched by the tests of faults and by ``faults.py``."""
 
 import hashlib
+import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from corrvae import CorrelatedVAE, CorrelationGraph, load
+from corrvae.cli.signals import heed_termination
 from corrvae.errors import FolderError
 from corrvae.persistence import read_folder, write_folder
 from corrvae.training import Progress
@@ -145,6 +149,65 @@ def watch_checkpoints(folder: str, times: int) -> int:
                 if (Path(folder) / steps[-1]).exists():
                     raise AssertionError(str(error)) from error
     return seen
+
+
+def wait_in_training(folder: str) -> str:
+    """Train, and fall asleep in the middle of a step."""
+    counts, graph = data()
+
+    def sleep(progress: Progress) -> None:
+        if progress.step == 3:
+            Path(folder, "asleep").touch()
+            time.sleep(300.0)
+
+    with heed_termination():
+        estimator(5).fit(counts, graph=graph, callbacks=[sleep])
+    return "slept"
+
+
+def program(arguments: list[str]) -> None:
+    """Run the command line."""
+    from corrvae.cli import app
+
+    app(arguments)
+
+
+def fit_wide(n_rows: int, n_columns: int, spare: int) -> dict[str, int]:
+    """Fit a sparse table, with so many bytes of memory beyond what is there already."""
+    import resource
+
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, n_columns, (n_rows, 10))
+    offsets = np.arange(0, n_rows * 10 + 1, 10)
+    matrix = sparse.csr_array((np.ones(n_rows * 10, np.float32), places.ravel(), offsets), shape=(n_rows, n_columns))
+    matrix.sum_duplicates()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + spare, used + spare))
+    changes = {"posterior": "independent", "validation_fraction": 0.0, "tau": 0.99}
+    model = estimator(3, **changes).fit(matrix, graph=CorrelationGraph.from_edges([(0, 1)], vertices=range(n_rows)))
+    found = model.kneighbors([0, 1], n_neighbors=3)
+    return {"rows": len(model.transform(matrix)), "found": int(np.asarray(found.ids).size)}
+
+
+def load_watched(folder: str) -> dict[str, list[str]]:
+    """Load a model, and give the files of its folder that were opened and all that could have run code of theirs."""
+    load(folder)  # imports what it needs
+    opened: list[str] = []
+    others: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if not watching:
+            return
+        if event == "open" and str(arguments[0]).startswith(folder):
+            opened.append(Path(str(arguments[0])).name)
+        if event in ("exec", "compile", "import", "pickle.find_class", "os.system", "subprocess.Popen", "os.exec"):
+            others.append(f"{event} {arguments[0]!r}"[:200])
+
+    sys.addaudithook(watch)
+    load(folder)
+    watching = False
+    return {"opened": sorted(set(opened)), "others": others}
 
 
 def prepare() -> None:

@@ -29,13 +29,15 @@ _HARMLESS_THREAD = "jemalloc_bg_thd"
 class Call:
     """A piece of work for a child.
 
-    `kill_after` are the seconds after which `signals` are sent, one after the other, `apart` seconds apart; `limits`
-    are limits of the system by name, such as ``{"FSIZE": 4096}``; `harmless` gives up the rights of the superuser.
+    `kill_after` are the seconds after which `signals` are sent, one after the other, `apart` seconds apart; they count
+    from the moment at which there is a file `once`, if that is given. `limits` are limits of the system by name, such
+    as ``{"FSIZE": 4096}``; `harmless` gives up the rights of the superuser.
     """
 
     work: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     kill_after: float | None = None
+    once: str | None = None
     signals: tuple[int, ...] = (int(signal.SIGKILL),)
     apart: float = 0.2
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -124,6 +126,11 @@ class _Child:
         now = time.monotonic()
         if now - self.begun > self.call["timeout"]:
             self.pending, self.next_signal = [int(signal.SIGKILL)], now
+        if self.call["once"] is not None:
+            if not Path(self.call["once"]).exists():
+                self.next_signal = now + self.call["kill_after"]
+            else:
+                self.call["once"] = None
         if self.pending and now >= self.next_signal:
             os.kill(self.pid, self.pending.pop(0))
             self.next_signal = now + self.call["apart"]
