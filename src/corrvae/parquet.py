@@ -8,6 +8,8 @@ once, however often they occur.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corrvae.footer import Claims, footer_length, read_claims
+
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
@@ -33,7 +35,7 @@ def save_table(place: Path, table: "pyarrow.Table") -> None:
 
     pq.write_table(table, place, compression="zstd")
     size = place.stat().st_size
-    if max(table.nbytes, _claimed(pq.read_metadata(place))) > _most(size):
+    if max(table.nbytes, claims_of(place, size).most) > _most(size):
         pq.write_table(table, place, compression="none", use_dictionary=False)
 
 
@@ -52,20 +54,28 @@ def open_checked(source: Any, size: int) -> "pyarrow.parquet.ParquetFile":
     """
     import pyarrow.parquet as pq
 
-    claims = pq.read_metadata(source)
-    refuse_bomb(claims, size)
-    columns = (claims.schema.column(number) for number in range(claims.num_columns))
-    strings = [column.path for column in columns if column.physical_type == _STRINGS]
-    return pq.ParquetFile(source, metadata=claims, read_dictionary=strings)
-
-
-def refuse_bomb(claims: "pyarrow.parquet.FileMetaData", size: int) -> None:
-    """Raise a `ValueError` if the footer of a file of this size claims more than such a file should hold."""
-    claimed = _claimed(claims)
+    claimed = claims_of(source, size).most
     if claimed > _most(size):
         raise ValueError(
             f"it claims {claimed:,} bytes of values in {size:,} bytes; if it is right, write it without compression"
         )
+    about = pq.read_metadata(source)
+    columns = (about.schema.column(number) for number in range(about.num_columns))
+    strings = [column.path for column in columns if column.physical_type == _STRINGS]
+    return pq.ParquetFile(source, metadata=about, read_dictionary=strings)
+
+
+def claims_of(source: Any, size: int) -> Claims:
+    """Read what the footer of a file claims, a path or something to read from."""
+    if isinstance(source, Path):
+        with source.open("rb") as stream:
+            return claims_of(stream, size)
+    source.seek(max(0, size - 8))
+    length = footer_length(bytes(source.read(8)), size)
+    source.seek(size - 8 - length)
+    claims = read_claims(bytes(source.read(length)))
+    source.seek(0)
+    return claims
 
 
 def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
@@ -78,18 +88,6 @@ def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
 
 def _most(size: int) -> int:
     return MOST_TIMES * size + ALWAYS_BYTES
-
-
-def _claimed(claims: "pyarrow.parquet.FileMetaData") -> int:
-    """Bytes that the values take once they are decoded, strings not counted: those are decoded once."""
-    values = uncompressed = 0
-    for group in range(claims.num_row_groups):
-        chunks = claims.row_group(group)
-        for number in range(chunks.num_columns):
-            chunk = chunks.column(number)
-            values += max(8, claims.schema.column(number).length) * chunk.num_values
-            uncompressed += chunk.total_uncompressed_size
-    return max(values, uncompressed, 8 * claims.num_rows)
 
 
 def _decoded(column: "pyarrow.ChunkedArray", most: int) -> "pyarrow.ChunkedArray":

@@ -78,7 +78,8 @@ def test_singleton_terms_at_the_floor(n_components):
     for value in values:
         value.sum().backward()
     torch.testing.assert_close(values[0].double(), values[1], rtol=TOLERANCE, atol=0.0)
-    torch.testing.assert_close(single.joint.grad.double(), double.joint.grad, rtol=TOLERANCE, atol=0.0)
+    # s - 1/s is a difference of numbers close to 1 where s is
+    torch.testing.assert_close(single.joint.grad.double(), double.joint.grad, rtol=TOLERANCE, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["multinomial", "poisson", "negative_binomial"])
