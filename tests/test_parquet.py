@@ -71,7 +71,8 @@ def test_a_damaged_footer_ends_no_program(tmp_path):
     whole = written(pa.table({"a": [1, None, 3]}), path)
     length = int.from_bytes(whole[-8:-4], "little")
     script = (
-        "import sys; import pyarrow as pa; from corrvae.parquet import load_table; data = open(sys.argv[1], 'rb').read()\n"
+        "import sys; import pyarrow as pa; from corrvae.parquet import load_table\n"
+        "data = open(sys.argv[1], 'rb').read()\n"
         "begin = len(data) - 8 - int(sys.argv[2])\n"
         "for place in range(begin, len(data)):\n"
         "    for bit in range(8):\n"
