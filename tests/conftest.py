@@ -1,15 +1,19 @@
 """Check shapes and types of every annotated function while testing, and set up hypothesis."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Two workers share two cores: each keeps to one, or they wait for each other at every small step.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-import support.typecheck  # noqa: F401  (the hook finds it by name)
+import support.offline
+import support.typecheck
+from nursery import Nursery
 
 # numba compiles the functions of these rooms itself and cannot compile a wrapper around them
 _COMPILED = "kernels"
@@ -23,6 +27,15 @@ def _checked_modules() -> list[str]:
 
 install_import_hook(_checked_modules(), "support.typecheck.check")
 
+support.offline.guard()
+
 settings.register_profile("tests", deadline=None)  # the first call of a kernel compiles it
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "tests")
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """A process that forks children which may be killed or starved; starting it takes a few seconds."""
+    with Nursery("fuzz") as started:
+        yield started

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from scipy import sparse
@@ -265,3 +266,27 @@ def test_there_is_a_folder_of_this_version():
     from corrvae import folders
 
     assert (GOLDEN / f"model-format-{folders._VERSION}" / "model" / "config.json").is_file()
+
+
+def reseal(folder, change, **files):
+    """Write a model folder again with something changed, as an attacker would: with checksums that fit."""
+    found = read_folder(folder, kind=KIND)
+    change(found.document)
+    parts = {"document": found.document, "tensors": found.tensors, "arrays": found.arrays, "tables": found.tables}
+    write_folder(folder, kind=KIND, **{**parts, **files})
+
+
+def test_networks_larger_than_anything_are_not_built(pairwise, tmp_path):
+    for hidden in ([10**400], [1] * 1_000_000):
+        pairwise.save(tmp_path / "run")
+        reseal(tmp_path / "run", lambda document, hidden=hidden: document["parameters"].update(hidden=hidden))
+        with pytest.raises(FolderError, match=r"no networks can be built|1,000,001 hidden layers"):
+            load(tmp_path / "run")
+
+
+def test_a_history_of_something_else_is_refused(pairwise, tmp_path):
+    pairwise.save(tmp_path / "run")
+    tables = {**read_folder(tmp_path / "run", kind=KIND).tables, "history": pa.table({"step": ["x"]})}
+    reseal(tmp_path / "run", lambda document: None, tables=tables)
+    with pytest.raises(FolderError, match=r"history\.parquet: damaged: 'step' should hold a number"):
+        load(tmp_path / "run")

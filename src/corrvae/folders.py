@@ -120,7 +120,7 @@ def load(path: str | os.PathLike[str], *, likelihood: Any = None, pair_network: 
     estimator.n_steps_, estimator.best_step_ = fitted["n_steps"], fitted["best_step"]
     estimator.stopped_, estimator.total_ = fitted["stopped"], fitted["total"]
     estimator.fingerprint_ = fitted["data"]
-    estimator.history_ = History(folder.tables[_HISTORY].to_pydict())
+    estimator.history_ = _read_history(place, folder)
     return estimator
 
 
@@ -201,9 +201,12 @@ _LATER: dict[str, Any] = {"fits": 1, "hold_out": None}
 
 def _model(place: Path, folder: Folder, architecture: Architecture) -> CorrelatedModel:
     """Build networks without memory, compare what they need with what there is, and only then fill them."""
+    layers = len(architecture.hidden) + len(architecture.pair_hidden or ())
+    if layers > len(folder.tensors):
+        raise FolderError(place / TENSORS, f"its tensors are not those of networks with {layers:,} hidden layers")
     try:
         model = build_model(architecture, 0, device="meta")
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
         raise FolderError(place / DOCUMENT, f"no networks can be built from its parameters: {error}") from error
     wanted = model.state_dict()
     if wanted.keys() != folder.tensors.keys():
@@ -268,6 +271,15 @@ def _read_vertices(
     except (ValueError, TypeError) as error:
         raise FolderError(file, f"damaged: its ids cannot be ({error})") from error
     return ids, mean, stddev
+
+
+def _read_history(place: Path, folder: Folder) -> History:
+    table = folder.tables[_HISTORY]
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        if not number or column.null_count:
+            raise FolderError(place / f"{_HISTORY}.parquet", f"damaged: {name!r} should hold a number in each row")
+    return History(table.to_pydict())
 
 
 def _read_lists(file: Path, column: pa.ChunkedArray, length: int) -> np.ndarray:

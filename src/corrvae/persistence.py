@@ -4,27 +4,29 @@ A folder holds `config.json` and beside it safetensors and Parquet files, which 
 checksums. Everything is checked before it is used, and nothing in a folder is ever executed.
 """
 
+import glob
 import hashlib
 import json
 import os
 import re
-import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 from torch import Tensor
 
+from corrvae.drafts import draft_of, put_in_place, sweep, sync
 from corrvae.errors import FolderError
+from corrvae.parquet import load_table, save_table
 
 if TYPE_CHECKING:
     import pyarrow
 
+_Seen = TypeVar("_Seen")
 DOCUMENT, TENSORS, ARRAYS = "config.json", "model.safetensors", "arrays.safetensors"
 _RESERVED = ("format", "files", "checksum")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -33,7 +35,7 @@ _FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parq
 # What a folder may claim before it counts as damaged: nothing that we write comes near these.
 _MOST_DOCUMENT_BYTES = 256 * 2**20
 _DEEPEST_DOCUMENT = 64
-_MOST_CELLS_A_BYTE = 1000
+_READ_TRIES = 20
 
 
 @final
@@ -70,9 +72,9 @@ def write_folder(
 ) -> None:
     """Write a folder so that no reader ever finds half of one: it gets its name once all of it is on the disk.
 
-    A folder of the same kind is replaced: the old one is renamed, then the new one takes its name. A reader between
-    these two steps finds no folder of this name, and is told so. Anything else that is in the way is left alone, with a
-    `FolderError`.
+    A folder of the same kind is replaced: the two exchange their names at once, and the old one is removed. (Where the
+    system cannot do this, the old one is renamed first; a reader between the two steps finds no folder of this name,
+    and is told so.) Anything else that is in the way is left alone, with a `FolderError`.
 
     Parameters
     ----------
@@ -100,21 +102,18 @@ def write_folder(
     ({'n': 3}, {'w': tensor([1., 1.])})
     """
     target = Path(os.path.realpath(path))  # a link to a folder keeps pointing to it
-    _refuse_what_is_not_ours(target, kind)
     writers = _writers(tensors or {}, arrays or {}, tables or {})
     about = {"format": {"kind": kind, "version": version}, **_plain_document(target, document)}
     with _told_as_folder_errors(target):
+        _while_it_stays(target, lambda: _refuse_what_is_not_ours(target, kind))
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = _beside(target, "writing")
-        draft.mkdir()
-        try:
+        sweep(target)
+        with draft_of(target) as draft:
             about["files"] = {name: _write_file(draft / name, write) for name, write in writers.items()}
             text = json.dumps({**about, "checksum": _document_checksum(about)}, indent=1)
             _write_file(draft / DOCUMENT, lambda place: place.write_text(text + "\n", encoding="utf-8"))
-            _sync(draft)
-            _put_in_place(draft, target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            sync(draft)
+            put_in_place(draft, target)
 
 
 def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> Folder:
@@ -141,6 +140,10 @@ def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> 
     corrvae.errors.FolderError: no/such/folder: there is no such folder
     """
     folder = Path(path)
+    return _while_it_stays(folder, lambda: _read(folder, kind, newest))
+
+
+def _read(folder: Path, kind: str, newest: int) -> Folder:
     if not folder.is_dir():
         raise FolderError(folder, _why_missing(folder))
     document = _read_document(folder)
@@ -179,7 +182,7 @@ def _writers(
     for name, table in tables.items():
         if not _TABLE_NAME.fullmatch(name):
             raise ValueError(f"a table's name has small letters, digits and underscores; got {name!r}")
-        writers[f"{name}.parquet"] = lambda place, table=table: _save_table(place, table)
+        writers[f"{name}.parquet"] = lambda place, table=table: save_table(place, table)
     return writers
 
 
@@ -201,12 +204,6 @@ def _save_arrays(place: Path, arrays: Mapping[str, np.ndarray]) -> None:
     from safetensors.numpy import save_file
 
     save_file({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}, place)
-
-
-def _save_table(place: Path, table: "pyarrow.Table") -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, place, compression="zstd")
 
 
 def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,23 +236,6 @@ def _system_error(error: Exception) -> OSError:
     return OSError(str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
-def _put_in_place(draft: Path, target: Path) -> None:
-    if not target.exists():
-        draft.rename(target)
-    else:
-        # No system renames over a folder that has files in it, so the old one steps aside first.
-        aside = _beside(target, "old")
-        target.rename(aside)
-        try:
-            draft.rename(target)
-        except OSError:
-            aside.rename(target)
-            raise
-        _sync(target.parent)
-        shutil.rmtree(aside, ignore_errors=True)
-    _sync(target.parent)
-
-
 def _refuse_what_is_not_ours(target: Path, kind: str) -> None:
     if not os.path.lexists(target):
         return
@@ -276,21 +256,6 @@ def _refuse_what_is_not_ours(target: Path, kind: str) -> None:
         raise FolderError(target, f"the folder also holds {', '.join(strangers[:5])}; {advice}")
 
 
-def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
-
-
-def _sync(folder: Path) -> None:
-    """Write a folder's list of names through to the disk."""
-    if os.name == "nt":  # where a folder cannot be opened
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
 def _told_as_folder_errors(target: Path) -> Iterator[None]:
     try:
@@ -307,7 +272,7 @@ def _told_as_folder_errors(target: Path) -> Iterator[None]:
 def _why_missing(folder: Path) -> str:
     if folder.exists():
         return "this is a file, not a folder"
-    aside = sorted(folder.parent.glob(f".{folder.name}.????????.old")) if folder.parent.is_dir() else []
+    aside = sorted(folder.parent.glob(f".{glob.escape(folder.name)}.????????.old")) if folder.parent.is_dir() else []
     if aside:
         return f"there is no such folder; a save was interrupted, and what it was to replace is {aside[-1]}"
     return "there is no such folder"
@@ -352,14 +317,40 @@ def _read_file(place: Path, claim: dict[str, Any]) -> bytes:
 def _read_regular(place: Path, most: int) -> bytes:
     """Read a file that must be one (no link, which could lead out of the folder) and not larger than expected."""
     try:
-        found = place.lstat()
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(place.lstat().st_mode):
             raise FolderError(place, "not a regular file; links are not followed")
-        if found.st_size > most:
-            raise FolderError(place, f"damaged: it has {found.st_size:,} bytes, more than the {most:,} expected")
-        return place.read_bytes()
+        # it may have become a link, or a larger file, since
+        with open(place, "rb", opener=_open_no_link) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise FolderError(place, f"damaged: it has {size:,} bytes, more than the {most:,} expected")
+            return stream.read(size)
     except OSError as error:
         raise FolderError(place, f"cannot be read ({error.strerror or error})") from error
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _while_it_stays(folder: Path, look: Callable[[], _Seen]) -> _Seen:
+    """Look at a folder, and look again if what was found is wrong but another folder has taken its name meanwhile."""
+    for _ in range(_READ_TRIES):
+        before = _identity(folder)
+        try:
+            return look()
+        except FolderError:
+            if _identity(folder) == before:
+                raise
+    return look()
+
+
+def _identity(folder: Path) -> tuple[int, int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 def _tensors(place: Path, data: bytes | None) -> dict[str, Tensor]:
@@ -389,16 +380,11 @@ def _arrays(place: Path, data: bytes | None) -> dict[str, np.ndarray]:
 
 def _table(place: Path, data: bytes) -> "pyarrow.Table":
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        cells = file.metadata.num_rows * max(1, file.metadata.num_columns)
-        if cells > _MOST_CELLS_A_BYTE * len(data):
-            raise FolderError(place, f"damaged: it claims {cells:,} values in {len(data):,} bytes")
-        return file.read()
-    except (pa.ArrowException, OSError) as error:
-        raise FolderError(place, f"damaged: not a Parquet file ({error})") from error
+        return load_table(data)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FolderError(place, f"damaged: not a Parquet file of ours ({error})") from error
 
 
 def _is_format(form: Any) -> bool:

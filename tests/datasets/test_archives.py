@@ -87,9 +87,42 @@ def test_damage_is_told(tmp_path):
         read(tmp_path / "ratings.txt.bz2")
 
 
+def test_damage_is_told_whatever_the_method(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000}, zipfile.ZIP_LZMA)
+    content = bytearray(place.read_bytes())
+    content[60:70] = bytes(10)
+    place.write_bytes(content)
+    with pytest.raises(DataFileError, match="is damaged or ends early"):
+        read(place)
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT})
+    content = bytearray(place.read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 109  # the version that is needed to unpack it
+    place.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"is damaged or ends early \(zip file version 10\.9"):
+        read(place)
+
+
 def test_names(tmp_path):
     assert bare_name("a/b.txt.bz2") == bare_name("b.txt") == "b.txt"
     (tmp_path / "b.txt.bz2").write_bytes(b"")
     assert beside(tmp_path / "b.txt.bz2", ["a.txt", "b.txt"]) == tmp_path
     assert beside(tmp_path / "b.txt.bz2", ["b.txt"]) == tmp_path / "b.txt.bz2"
     assert beside(tmp_path, ["a.txt", "b.txt"]) == tmp_path
+
+
+def test_bombs_are_refused(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": bytes(50_000_000)})
+    with pytest.raises(DataFileError, match=r"claims to unpack from [\d,]+ bytes to 50,000,000"):
+        read(place)
+    (tmp_path / "ratings.txt.bz2").write_bytes(bz2.compress(bytes(50_000_000)))
+    with pytest.raises(DataFileError, match=r"unpacks to more than [\d,]+ bytes"):
+        read(tmp_path / "ratings.txt.bz2")
+
+
+def test_a_member_gives_no_more_than_it_claims(tmp_path):
+    """Its size is in the archive's directory, which may lie: then the checksum is wrong, after so many bytes."""
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": bytes(50_000_000)})
+    content = place.read_bytes()
+    place.write_bytes(content.replace((50_000_000).to_bytes(4, "little"), (1000).to_bytes(4, "little")))
+    with pytest.raises(DataFileError, match="is damaged or ends early"):
+        read(place)

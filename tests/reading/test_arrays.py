@@ -1,3 +1,5 @@
+import zipfile
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -78,3 +80,38 @@ def test_damaged_files_are_told(tmp_path):
     for name in ("x.npz", "x.npy"):
         with pytest.raises(DataFileError, match="cannot be read as"):
             read_features(tmp_path / name)
+
+
+def header(shape, descr="<f8"):
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}"
+    text = text.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def zipped(path, **members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000, 3)", "(100000000, 100)", "(4000000000000000000, 4)"])
+def test_a_header_that_claims_more_than_there_is_takes_no_memory(tmp_path, shape):
+    with pytest.raises(DataFileError, match=r"x\.npy claims [\d,]+ bytes of numbers, but has 176"):
+        read_features(zipped(tmp_path / "a.npz", x=header(shape) + bytes(48)))
+    (tmp_path / "a.npy").write_bytes(header(shape) + bytes(48))
+    with pytest.raises(DataFileError, match="cannot be read as an array"):
+        read_features(tmp_path / "a.npy")
+
+
+def test_a_sparse_matrix_cannot_claim_rows_without_end(tmp_path):
+    tall = sparse.coo_array(([1.0], ([0], [0])), shape=(10**12, 2))
+    sparse.save_npz(tmp_path / "x.npz", tall)
+    with pytest.raises(DataFileError, match="claims 1,000,000,000,000 rows, too many for its size"):
+        read_features(tmp_path / "x.npz")
+
+
+def test_strange_members_are_refused(tmp_path):
+    for content in (b"", b"text", header("(2, 2)", "|O"), header("(-1, 2)"), b"\x93NUMPY\x09\x00" + bytes(9)):
+        with pytest.raises(DataFileError, match="cannot be read as arrays"):
+            read_features(zipped(tmp_path / "a.npz", x=content + bytes(64)))

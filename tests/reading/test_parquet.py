@@ -64,3 +64,27 @@ def test_faults_name_row_and_column(tmp_path, monkeypatch):
         with pytest.raises(DataFileError) as caught:
             read_features(write(path, **columns))
         assert caught.value.problem == problem
+
+
+def test_a_string_in_every_row_is_made_once(tmp_path):
+    """A file of a few hundred bytes: were each row's string made, it would take twenty gigabytes."""
+    codes = pa.array(np.zeros(200_000, np.int32))
+    table = pa.table({"id": pa.DictionaryArray.from_arrays(codes, ["a" * 100_000]), "x": np.ones(200_000)})
+    pq.write_table(table, tmp_path / "x.parquet", compression="zstd", store_schema=False)
+    with pytest.raises(DataFileError, match=r"row 1 .* which row 0"):
+        read_features(tmp_path / "x.parquet", layout="wide")
+
+
+def test_only_strings_that_occur_are_read_in_their_order(tmp_path):
+    strings = pa.DictionaryArray.from_arrays(pa.array([2, 0, 2], pa.int8()), ["a", "never", "b"])
+    pq.write_table(pa.table({"id": strings, "item": strings, "v": [1.0, 2.0, 4.0]}), tmp_path / "x.parquet")
+    with pytest.warns(UserWarning, match="repeat"):
+        features = read_features(tmp_path / "x.parquet", layout="long")
+    assert (features.ids.tolist(), features.names) == (["b", "a"], ("b", "a"))
+    assert features.matrix.toarray().tolist() == [[5.0, 0.0], [0.0, 2.0]]
+
+
+def test_numbers_that_repeat_without_end_are_refused(tmp_path):
+    pq.write_table(pa.table({"id": np.zeros(10_000_000), "x": np.zeros(10_000_000)}), tmp_path / "x.parquet")
+    with pytest.raises(DataFileError, match="it claims 160,000,000 bytes"):
+        read_features(tmp_path / "x.parquet")

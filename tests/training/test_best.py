@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from torch import nn
 
 from corrvae.training.best import BestWeights
@@ -32,3 +33,9 @@ def test_it_survives_a_save():
     again = BestWeights()
     again.restore(json.loads(json.dumps(best.state())), best.weights)
     assert (again.step, again.value, again.stale, again.weights) == (10, -3.0, 1, best.weights)
+
+
+@pytest.mark.parametrize("change", [{"value": None}, {"value": "x"}, {"step": 1.0}, {"stale": None}])
+def test_a_best_evaluation_from_a_file_is_checked(change):
+    with pytest.raises(ValueError, match="no best evaluation"):
+        BestWeights().restore({"value": 1.0, "step": 1, "stale": 0, **change}, {})

@@ -1,4 +1,5 @@
 import json
+import shutil
 import time
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_the_one_before_stays_until_the_new_one_is_there(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(persistence, "_put_in_place", fail)
+    monkeypatch.setattr(persistence, "put_in_place", fail)
     with pytest.raises(FolderError, match="No space"):
         folder.write(6, {}, {})
     assert folder.read().document["step"] == 5
@@ -51,6 +52,37 @@ def test_what_a_killed_run_left_is_swept_and_what_others_left_is_not(tmp_path):
     assert sorted(place.name for place in tmp_path.iterdir()) == ["step-000000007", "step-000000009", "step-of-mine"]
     folder.clear()
     assert sorted(place.name for place in tmp_path.iterdir()) == ["step-000000009", "step-of-mine"]
+
+
+def keep(place):
+    """Copy a checkpoint, and give what puts it back beside a later one."""
+    copy = place.with_name("kept")
+    shutil.copytree(place, copy)
+    return lambda: copy.rename(place)
+
+
+def test_a_damaged_checkpoint_gives_way_to_a_whole_one_before_it(tmp_path):
+    folder = CheckpointFolder(tmp_path, {})
+    put_back = keep(folder.write(5, {"x": 1}, {}))
+    later = folder.write(10, {"x": 2}, {"w": torch.ones(3)})
+    (later / "model.safetensors").write_bytes(b"")
+    with pytest.raises(FolderError, match=r"step-000000010/model\.safetensors: truncated"):
+        folder.read()
+    put_back()
+    with pytest.warns(UserWarning, match=r"model\.safetensors: truncated.*goes on from step-000000005"):
+        assert folder.read().document["x"] == 1
+    assert folder.latest().name == "step-000000005"
+    assert any(place.name.startswith("damaged-step-000000010-") for place in tmp_path.iterdir())
+    assert folder.write(10, {}, {}) == folder.latest()
+
+
+def test_a_later_checkpoint_of_another_process_stays(tmp_path):
+    put_back = keep(CheckpointFolder(tmp_path, {}).write(10, {}, {}))
+    folder = CheckpointFolder(tmp_path, {})
+    folder.clear()
+    put_back()
+    folder.write(5, {}, {})
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["step-000000005", "step-000000010"]
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path):

@@ -82,3 +82,20 @@ def test_a_stream_goes_on_from_its_state(kind, position):
     rest = [whole.draw() for _ in range(12)]
     other.restore(state)
     np.testing.assert_array_equal([other.draw() for _ in range(12)], rest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"position": -1},
+        {"position": 19},
+        {"position": 2.0},
+        {"position": True},
+        {"carried": [1, 1]},
+        {"carried": [0, 1, 2, 3]},
+    ],
+)
+def test_a_position_that_cannot_be_is_refused(change):
+    draws = ShuffledDraws(10, 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="no position in a stream"):
+        draws.restore({**draws.state(), **change})

@@ -13,7 +13,7 @@ from corrvae.errors import DataFileError, MissingDataFileError
 LIKELIHOODS = ("multinomial", "bernoulli", "gaussian", "poisson", "negative_binomial")
 NORMALIZATIONS = ("raw", "binary", "l2", "log1p")
 FOUND = "found"  # the table of a run's file that tells what was found, and sets nothing
-_MOST_BYTES = 1 << 20
+_MOST_BYTES, _MOST_DOTS = 1 << 20, 1 << 12
 
 
 @final
@@ -248,9 +248,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise DataFileError(path, f"cannot be read ({error.strerror or error})") from error
     if len(data) > _MOST_BYTES:
         raise DataFileError(path, f"has more than {_MOST_BYTES:,} bytes, too many for settings")
+    # Reading a name of many parts takes time in proportion to their number squared.
+    if data.count(b".") > _MOST_DOTS:
+        raise DataFileError(path, f"has more than {_MOST_DOTS:,} dots, too many for settings")
     try:
         return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # such as a number of thousands of digits
         raise DataFileError(path, f"is not TOML ({error})") from error
 
 
@@ -308,5 +311,8 @@ def _toml_value(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except RecursionError:
+        return "nested too deep"
     return shown if len(shown) <= 80 else f"{shown[:77]}..."

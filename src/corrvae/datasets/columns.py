@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from corrvae.datasets.archives import Member
 from corrvae.errors import DataFileError
-from corrvae.graphs.files.lines import TidyLines, single_blanks
+from corrvae.graphs.files.lines import LongLineError, TidyLines, single_blanks
 
 _READ_BYTES = 1 << 23
 
@@ -87,7 +87,7 @@ def read_integers(
                 column_types=dict.fromkeys(wanted, pa.int64()), include_columns=list(wanted), null_values=[]
             ),
         )
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError, LongLineError) as error:
         asked = layout.delimiter.join(layout.names)
         raise DataFileError(path, f"{member.name} is not as published, lines of {asked!r} ({error})") from error
     if not table.num_rows:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import atanh
 from typing import final
 
 import torch
@@ -126,7 +127,8 @@ class LearnedTau(nn.Module):
         if abs(start) > 1.0 - 2.0 * _MARGIN:
             raise ValueError(f"a learned tau must start at least {2 * _MARGIN} away from -1 and 1, got {start}")
         shape = () if n_components is None else (n_components,)
-        self.raw = nn.Parameter(torch.full(shape, start / (1.0 - _MARGIN), dtype=torch.float64).atanh().float())
+        # not by torch: on a device without memory, its atanh loads a compiler, which takes seconds
+        self.raw = nn.Parameter(torch.full(shape, atanh(start / (1.0 - _MARGIN)), dtype=torch.float64).float())
 
     def forward(self) -> Float[Tensor, "*dim"]:
         """Give tau, in float64 (on the CPU): 1 - tau must keep its digits."""

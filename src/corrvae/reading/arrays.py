@@ -1,8 +1,11 @@
 """Arrays as NumPy and SciPy write them; nothing in them is ever executed."""
 
+import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -13,16 +16,25 @@ from corrvae.graphs.files.reading import open_data
 from corrvae.reading.features import Features
 from corrvae.reading.keys import as_ids
 
+_WRONG = (ValueError, OSError, EOFError, LookupError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# No more than this is packed into a byte by the method that NumPy packs with.
+_MOST_TIMES, _ALWAYS_BYTES = 1032, 1 << 24
+# What a row or column without any entry may claim of memory.
+_MOST_ROWS_A_BYTE, _ALWAYS_ROWS = 64, 1 << 24
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def read_npy(path: Path) -> Features:
     """Read a NPY file: a matrix whose rows are 0, 1, ...; one of float32 stays on the disk."""
-    with open_data(path):  # a file that cannot be opened is told as everywhere
-        pass
     try:
+        with open_data(path) as stream:  # a file that cannot be opened is told as everywhere
+            claimed, size = _claimed_bytes(stream), path.stat().st_size
+        if claimed > size:
+            raise ValueError(f"it claims {claimed:,} bytes of numbers, but has {size:,}")
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except _WRONG as error:
+        if isinstance(error, DataFileError):
+            raise
         raise DataFileError(path, f"cannot be read as an array ({error})") from error
     _check_matrix(path, "the array", matrix)
     return Features(matrix if matrix.dtype == np.float32 else _as_float32(path, matrix), None, None)
@@ -32,16 +44,57 @@ def read_npz(path: Path) -> Features:
     """Read a NPZ file: a SciPy matrix, or an array with, if they are there, ``ids`` and ``names``."""
     try:
         with open_data(path) as stream:
+            check_archive(path, stream)
+            stream.seek(0)
             with np.load(stream, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             if "format" in arrays:
                 stream.seek(0)
-                return Features(_sparse(path, sparse.load_npz(stream)), None, None)
-    except (ValueError, OSError, EOFError, KeyError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
+                return Features(_sparse(path, _load_sparse(path, stream, arrays)), None, None)
+    except _WRONG as error:
         if isinstance(error, DataFileError):
             raise
         raise DataFileError(path, f"cannot be read as arrays or as a sparse matrix ({error})") from error
     return _from_arrays(path, arrays)
+
+
+def check_archive(path: Path, stream: Any) -> None:
+    """Refuse arrays that claim to be larger than they are, before memory is taken for them."""
+    with zipfile.ZipFile(stream) as archive:
+        for member in archive.infolist():
+            if member.file_size > _MOST_TIMES * member.compress_size + _ALWAYS_BYTES:
+                raise DataFileError(
+                    path, f"{member.filename} claims {member.file_size:,} bytes in {member.compress_size:,}"
+                )
+            with archive.open(member) as file:
+                claimed = _claimed_bytes(file)
+            if claimed > member.file_size:
+                raise DataFileError(
+                    path, f"{member.filename} claims {claimed:,} bytes of numbers, but has {member.file_size:,}"
+                )
+
+
+def _claimed_bytes(file: Any) -> int:
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:  # 3.0 has names in UTF-8, for numbers with names: no features
+        raise ValueError(f"arrays of the format {version[0]}.{version[1]} are not read")
+    try:
+        shape, _, kind = read[version](file)
+    except (TokenError, SyntaxError, RecursionError) as error:  # the header is an expression of Python's
+        raise ValueError(f"its header cannot be read: {error}") from error
+    # a string may have no letters, and still takes an object's memory when it is listed
+    return math.prod(shape) * max(1, kind.itemsize)
+
+
+def _load_sparse(path: Path, stream: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Load a sparse matrix, unless it has more rows or columns than memory for anything of its size."""
+    most = _MOST_ROWS_A_BYTE * path.stat().st_size + _ALWAYS_ROWS
+    shape = np.atleast_1d(arrays.get("shape", np.zeros(1, np.int64)))
+    rows = int(shape[0]) if shape.dtype.kind in "iu" else 0
+    if rows > most:
+        raise DataFileError(path, f"the matrix claims {rows:,} rows, too many for its size")
+    return sparse.load_npz(stream)
 
 
 def _from_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Features:

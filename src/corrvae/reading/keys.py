@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -51,6 +51,21 @@ class Coder:
     def strings(self) -> list[str]:
         """The strings, in the order of their numbers."""
         return list(self._numbers)
+
+
+def texts_of(column: "pyarrow.Array") -> list[Any]:
+    """Give a column's values; strings under numbers are made once each, however many rows have them.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> texts_of(pyarrow.array(["b", "a", None, "b"]).dictionary_encode())
+    ['b', 'a', None, 'b']
+    """
+    if not hasattr(column, "dictionary"):
+        return column.to_pylist()
+    strings = column.dictionary.to_pylist()
+    return [None if place is None else strings[place] for place in column.indices.to_pylist()]
 
 
 def as_ids(strings: Sequence[str]) -> Shaped[np.ndarray, " ids"]:

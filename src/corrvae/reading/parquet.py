@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from corrvae.errors import DataFileError
+from corrvae.graphs.files.parquet import unpack
 from corrvae.graphs.files.reading import open_data
+from corrvae.parquet import open_checked
+from corrvae.reading.keys import texts_of
 from corrvae.reading.tables import Kind, TableFile
 
 if TYPE_CHECKING:
@@ -30,15 +33,15 @@ class ParquetTable(TableFile):
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.path = path
         with open_data(path) as stream:
             # Parquet is read from its end, which a compressed stream cannot do
-            source = BytesIO(stream.read()) if isinstance(stream, GzipFile) else path
+            source = BytesIO(unpack(path, stream)) if isinstance(stream, GzipFile) else path
+            size = source.getbuffer().nbytes if isinstance(source, BytesIO) else path.stat().st_size
         try:
-            self._file = pq.ParquetFile(source)
-        except (pa.ArrowException, OSError) as error:
+            self._file = open_checked(source, size)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise DataFileError(path, f"cannot be read as Parquet ({error})") from error
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
@@ -56,7 +59,7 @@ class ParquetTable(TableFile):
         batch = next(self._file.iter_batches(batch_size=SAMPLE_ROWS, columns=names), None)
         if batch is None:
             return []
-        columns = [batch.column(name).to_pylist() for name in names]
+        columns = [texts_of(batch.column(name)) for name in names]
         return [["" if value is None else str(value) for value in row] for row in zip(*columns, strict=True)]
 
     def batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> "Iterator[list[pyarrow.Array]]":
@@ -99,6 +102,8 @@ class ParquetTable(TableFile):
     def _convert(self, column: "pyarrow.Array", position: int, kind: Kind, begin: int) -> "pyarrow.Array":
         import pyarrow as pa
 
+        if kind == "key" and pa.types.is_dictionary(column.type) and not column.null_count:
+            return _only_used(column)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if kind == "number":
@@ -109,3 +114,14 @@ class ParquetTable(TableFile):
             row = begin + column.is_null().to_pylist().index(True)
             raise DataFileError(self.path, f"{self.place(row)} has nothing in {self.name_of(position)}")
         return column.cast(pa.string()).dictionary_encode()
+
+
+def _only_used(column: "pyarrow.Array") -> "pyarrow.Array":
+    """Give strings under numbers that occur, in the order of their first occurrence, each once however long it is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    used = column.indices.unique()
+    strings = column.dictionary.take(used).cast(pa.string())
+    numbers = pc.call_function("index_in", [column.indices], pc.SetLookupOptions(value_set=used))
+    return pa.DictionaryArray.from_arrays(numbers, strings)

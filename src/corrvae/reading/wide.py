@@ -10,7 +10,7 @@ from scipy import sparse
 
 from corrvae.errors import DataFileError
 from corrvae.reading.features import Features
-from corrvae.reading.keys import as_ids
+from corrvae.reading.keys import as_ids, texts_of
 from corrvae.reading.tables import Kind, TableFile
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_wide(table: TableFile, id_position: int, names: tuple[str, ...] | None)
         if is_sparse is None:
             is_sparse = bool(np.count_nonzero(piece) <= _SPARSE_SHARE * piece.size)
         pieces.append(sparse.csr_array(piece) if is_sparse else piece)
-        ids.extend(string.strip() for string in id_column.to_pylist())
+        ids.extend(string.strip() for string in texts_of(id_column))
     if not ids:
         raise DataFileError(table.path, "there are no rows in it")
     _check_ids(table, id_position, ids)

@@ -5,6 +5,8 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
+from corrvae.training.history import is_number
+
 
 @final
 class BestWeights:
@@ -39,6 +41,9 @@ class BestWeights:
         return {"value": self.value if self.step is not None else None, "step": self.step, "stale": self.stale}
 
     def restore(self, state: dict[str, Any], weights: dict[str, Tensor]) -> None:
-        """Take up what `state` gave."""
-        if state["step"] is not None:
-            self.value, self.step, self.stale, self.weights = state["value"], state["step"], state["stale"], weights
+        """Take up what `state` gave; a `ValueError` says that it is none."""
+        if state["step"] is None:
+            return
+        if type(state["step"]) is not int or type(state["stale"]) is not int or not is_number(state["value"]):
+            raise ValueError("this is no best evaluation")
+        self.value, self.step, self.stale, self.weights = state["value"], state["step"], state["stale"], weights

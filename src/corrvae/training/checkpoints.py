@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-import shutil
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from corrvae.drafts import discard, sweep
 from corrvae.errors import FolderError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.prior import LearnedTau
@@ -23,7 +24,7 @@ from corrvae.training.settings import TrainingSettings
 
 KIND, VERSION = "corrvae checkpoint", 1
 _STEP = re.compile(r"step-(\d{9,})")
-_DRAFT = re.compile(r"\.step-\d{9,}\.[0-9a-f]{8}\.(writing|old)")
+_DRAFT = re.compile(r"\.(step-\d{9,})\.[0-9a-f]{8}\.(?:writing|old)")
 _HASHED_ROWS = 4096
 # What may differ between the run that wrote a checkpoint and the run that goes on from it.
 _FREE = ("max_steps", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "resume")
@@ -34,7 +35,8 @@ class CheckpointFolder:
     """Where a run's checkpoints are.
 
     A checkpoint is a folder ``step-000001000`` within this one. It appears all at once, and only then does the one
-    before it go, so that there is a whole one at any moment.
+    before it go, so that there is a whole one at any moment. If the newest is found damaged while the one before it is
+    still there, that one is taken up, with a warning.
 
     Parameters
     ----------
@@ -59,18 +61,39 @@ class CheckpointFolder:
         write_folder(
             place, kind=KIND, version=VERSION, document={**document, "run": self.run, "step": step}, tensors=tensors
         )
-        for other in self._steps().values():
-            if other != place:
-                shutil.rmtree(other, ignore_errors=True)
+        # Only those before it: another process may have written a later one.
+        for made, other in self._steps().items():
+            if made < step:
+                discard(other)
         return place
 
     def read(self) -> Folder | None:
-        """Read the newest checkpoint; ``None`` if there is none."""
+        """Read the newest whole checkpoint; ``None`` if there is none.
+
+        Raises
+        ------
+        FolderError
+            If the newest is damaged and there is no whole one before it, or if it belongs to another run.
+        """
         self._sweep()
-        place = self.latest()
-        if place is None:
-            return None
-        found = read_folder(place, kind=KIND, newest=VERSION)
+        steps = self._steps()
+        damage: list[FolderError] = []
+        for step in sorted(steps, reverse=True):
+            try:
+                found = read_folder(steps[step], kind=KIND, newest=VERSION)
+            except FolderError as error:
+                damage.append(error)
+                continue
+            self._check_run(steps[step], found)
+            for error in damage:
+                warnings.warn(f"{error}; training goes on from {steps[step].name} before it", stacklevel=2)
+            self._set_aside([steps[later] for later in steps if later > step])
+            return found
+        if damage:
+            raise damage[0]
+        return None
+
+    def _check_run(self, place: Path, found: Folder) -> None:
         was = found.document.get("run")
         if not isinstance(was, dict):
             raise FolderError(place, "damaged: it does not say which run it belongs to")
@@ -81,12 +104,16 @@ class CheckpointFolder:
                     f"this checkpoint belongs to another run: its {name} is {was.get(name)!r}, this run's is "
                     f"{value!r}; give another folder, or remove this one",
                 )
-        return found
 
     def clear(self) -> None:
         """Remove the checkpoints of a run before."""
         for place in self._steps().values():
-            shutil.rmtree(place, ignore_errors=True)
+            discard(place)
+
+    def _set_aside(self, damaged: list[Path]) -> None:
+        """Give damaged checkpoints another name: the run will write its own of these steps."""
+        for place in damaged:
+            place.rename(place.with_name(f"damaged-{place.name}-{time.time_ns()}"))
 
     def _steps(self) -> dict[int, Path]:
         if not self.path.is_dir():
@@ -96,9 +123,9 @@ class CheckpointFolder:
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
-        for place in self.path.iterdir() if self.path.is_dir() else ():
-            if _DRAFT.fullmatch(place.name):
-                shutil.rmtree(place, ignore_errors=True)
+        names = (_DRAFT.fullmatch(place.name) for place in (self.path.iterdir() if self.path.is_dir() else ()))
+        for name in {match[1] for match in names if match}:
+            sweep(self.path / name)
 
 
 @final

@@ -69,10 +69,14 @@ class ShuffledDraws(Draws):
         return {"begun": self._begun, "carried": self._carried.tolist(), "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up a position."""
+        """Take up a position; a `ValueError` says that it is none in this stream."""
+        carried, position = np.array(state["carried"], dtype=np.int64), state["position"]
+        distinct = len(set(carried.tolist())) == len(carried) < self.batch
+        if not (distinct and type(position) is int and 0 <= position <= self.count + len(carried)):
+            raise ValueError(f"no position in a stream of batches of {self.batch} among {self.count:,}")
         self._generator.bit_generator.state = state["begun"]
-        self._deal(np.array(state["carried"], dtype=np.int64))
-        self._position = state["position"]
+        self._deal(carried)
+        self._position = position
 
     def _deal(self, carried: np.ndarray) -> None:
         """Begin an epoch with a batch that the carried indices are part of."""

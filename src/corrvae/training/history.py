@@ -2,9 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, final
 
 import numpy as np
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from a file is a number that a float can hold.
+
+    Examples
+    --------
+    >>> is_number(3), is_number(0.5), is_number(True), is_number(10**400)
+    (True, True, False, False)
+    """
+    return type(value) is float or (type(value) is int and abs(value) < 2**1000)
+
 
 TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
 
@@ -27,6 +40,23 @@ class History(Mapping[str, np.ndarray]):
     """
 
     columns: dict[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Any) -> "History":
+        """Take up columns from a file; a `ValueError` says that they are none.
+
+        Examples
+        --------
+        >>> History.of({"step": [10, 20], "total": [-3.5]})
+        Traceback (most recent call last):
+        ValueError: these are no columns of as many numbers each
+        """
+        lists = isinstance(columns, dict) and all(isinstance(column, list) for column in columns.values())
+        if not lists or len({len(column) for column in columns.values()}) > 1:
+            raise ValueError("these are no columns of as many numbers each")
+        if not all(map(is_number, chain.from_iterable(columns.values()))):
+            raise ValueError("these are no columns of as many numbers each")
+        return cls(columns)
 
     def __getitem__(self, name: str) -> np.ndarray:
         return np.array(self.columns[name])
@@ -109,5 +139,8 @@ class RunningMeans:
         return {"count": self.count, "sums": dict(self.sums)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from sums that `state` gave."""
-        self.count, self.sums = state["count"], dict(state["sums"])
+        """Go on from sums that `state` gave; a `ValueError` says that these are none."""
+        count, sums = state["count"], dict(state["sums"])
+        if type(count) is not int or count < 0 or not all(map(is_number, sums.values())):
+            raise ValueError("these are no sums over steps")
+        self.count, self.sums = count, sums

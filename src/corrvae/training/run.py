@@ -22,7 +22,7 @@ from corrvae.training.breakage import broken_term
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
 from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
-from corrvae.training.history import History, Progress, RunningMeans
+from corrvae.training.history import History, Progress, RunningMeans, is_number
 from corrvae.training.settings import TrainingSettings, choose_device
 
 Stopped = Literal["finished", "early", "interrupted"]
@@ -154,6 +154,11 @@ class Run:
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         raise TrainingError(self.step, term, rows, checkpoint, held_out)
 
+    def _check_best(self) -> None:
+        weights, own = self.best.weights, self.model.state_dict()
+        if weights is not None and {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in own.items()}:
+            raise ValueError("its best weights are not those of this model")
+
     def _document(self) -> dict[str, Any]:
         return {
             "seconds": self.seconds,
@@ -182,9 +187,12 @@ class Run:
             self.generator.set_state(tensors["noise"])
             self.batches.restore(document["batches"])
             self.means.restore(document["means"])
-            self.history = History(document["history"])
+            self.history = History.of(document["history"])
             self.best.restore(document["best"], _under(tensors, "best."))
             self.step, self.seconds = document["step"], document["seconds"]
+            if type(self.step) is not int or self.step < 1 or not (is_number(self.seconds) and self.seconds >= 0):
+                raise ValueError("its step and seconds are none")
+            self._check_best()
             if document["stopped"] == "early":
                 self.stopped = "early"
             elif self.step >= self.settings.max_steps:
@@ -199,5 +207,5 @@ def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def _told_as_damage(place: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError) as error:
         raise FolderError(place, f"damaged: it is not a whole checkpoint ({error})") from error

@@ -57,3 +57,18 @@ def test_wrong_parquet_is_refused_with_its_place(tmp_path):
     pq.write_table(pa.table({"a": pa.array([2**64 - 1], pa.uint64()), "b": pa.array([1], pa.uint64())}), path)
     with pytest.raises(DataFileError, match="ids must fit in 64 bits"):
         CorrelationGraph.from_file(path)
+
+
+def test_parquet_that_unfolds_to_far_more_is_refused(tmp_path):
+    path, packed = tmp_path / "edges.parquet", tmp_path / "edges.parquet.gz"
+    codes = pa.array(np.zeros(200_000, np.int32))
+    column = pa.DictionaryArray.from_arrays(codes, ["a" * 100_000])
+    pq.write_table(pa.table({"a": column, "b": column}), path, compression="zstd", store_schema=False)
+    with pytest.raises(DataFileError, match="its strings take 20,000,000,000 bytes"):
+        CorrelationGraph.from_file(path)
+    pq.write_table(pa.table({"a": np.zeros(10_000_000), "b": np.zeros(10_000_000)}), path, compression="zstd")
+    with pytest.raises(DataFileError, match="it claims 160,000,000 bytes"):
+        CorrelationGraph.from_file(path)
+    packed.write_bytes(gzip.compress(b"PAR1" + bytes(100_000_000)))
+    with pytest.raises(DataFileError, match=r"unpacks to more than [\d,]+ bytes"):
+        CorrelationGraph.from_file(packed)

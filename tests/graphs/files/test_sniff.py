@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import FileLayout
 from corrvae.graphs.files.sniff import TextForm, is_integer, sniff, split_line
 
@@ -30,7 +31,15 @@ def test_the_first_lines_tell_the_form(tmp_path: Path, text, form):
     assert sniff(path, FileLayout()) == form
 
 
+def test_a_first_line_without_end_is_refused(tmp_path):
+    path = tmp_path / "edges"
+    path.write_bytes(b"1 2\n" + b"3" * (2**23 + 1))
+    with pytest.raises(DataFileError, match="edges: line 2 is longer than 8,388,608 bytes"):
+        sniff(path, FileLayout())
+
+
 def test_fields_and_integers():
+    assert not is_integer("1" * 5000)
     assert split_line('"a, b", c ,d', ",") == ["a, b", "c", "d"]
     assert split_line(" a \t b\r\n", " ") == ["a", "b"]
     assert [is_integer(field) for field in ("12", "-3", "1.0", "", "x", "\u0663", str(2**63), str(-(2**63)))] == [

@@ -239,3 +239,16 @@ def test_a_comment_that_straddles_blocks_is_no_edge(write, monkeypatch):
     monkeypatch.setattr("corrvae.graphs.files.lines.READ_BYTES", 7)
     for text in ("1 2\n# 1 9 9 9 9\n2 30\n-4 1\n", "1,2\n# 1,9 9 9 9\n2,30\n-4,1\n"):
         assert CorrelationGraph.from_file(write(text)) == NUMBERS
+
+
+def test_a_line_without_end_is_refused_wherever_it_is(tmp_path):
+    write = writer(tmp_path)
+    for parted in (" ", ","):
+        head = "".join(f"1{parted}{k}\n" for k in range(2, 70))
+        with pytest.raises(DataFileError, match=r"longer than 8,388,608 bytes|cannot be read as delimited text"):
+            CorrelationGraph.from_file(write(f"{head}3{parted}{'4' * 2**24}"))
+
+
+def test_ids_of_thousands_of_digits_are_strings(tmp_path):
+    graph = CorrelationGraph.from_file(writer(tmp_path)(f"1 {'7' * 5000}\n"))
+    assert graph.ids.tolist() == ["1", "7" * 5000]

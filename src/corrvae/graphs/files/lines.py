@@ -7,9 +7,18 @@ from collections.abc import Callable
 import numpy as np
 
 READ_BYTES = 1 << 22
+MOST_LINE_BYTES = 1 << 23
 BLANK, NEWLINE = 32, 10
 
 _COMMENT = re.compile(rb"^[ \t\v\f\r]*[#%][^\n]*\n?", re.MULTILINE)
+
+
+class LongLineError(ValueError):
+    """A line that does not end: no table in text has one so long, and reading it would take all memory."""
+
+    def __init__(self, number: int | None = None) -> None:
+        which = "a line" if number is None else f"line {number}"
+        super().__init__(f"{which} is longer than {MOST_LINE_BYTES:,} bytes")
 
 
 def is_comment(line: str) -> bool:
@@ -79,4 +88,6 @@ class TidyLines(io.RawIOBase):
         # whole lines only, so that a run of blanks is never seen in two parts
         end = len(block) if self._ended else block.rfind(b"\n") + 1
         self._unfinished = block[end:]
+        if len(self._unfinished) > MOST_LINE_BYTES:
+            raise LongLineError
         self._ready = memoryview(self._tidy(block[:end]))

@@ -1,7 +1,7 @@
 """Edges from Parquet."""
 
 from gzip import GzipFile
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from corrvae.errors import DataFileError
 from corrvae.graphs.files.coding import code_strings
 from corrvae.graphs.files.reading import EdgeTable, FileLayout, column_positions, open_data
 from corrvae.graphs.pairs import CodedPairs, code_pairs
+from corrvae.parquet import ALWAYS_BYTES, MOST_TIMES, decoded, open_checked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,19 +20,21 @@ if TYPE_CHECKING:
 def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
     """Read the edges of a Parquet file, which may be wrapped in gzip."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with open_data(path) as stream:
         # Parquet is read from its end, which a compressed stream cannot do
-        source = BytesIO(stream.read()) if isinstance(stream, GzipFile) else stream
+        source = BytesIO(unpack(path, stream)) if isinstance(stream, GzipFile) else stream
         try:
-            file = pq.ParquetFile(source)
+            size = source.seek(0, SEEK_END)
+            file = open_checked(source, size)
             names = file.schema_arrow.names
             if len(names) < 2:
                 raise DataFileError(path, f"a file of edges has two columns of ids; this one has {names}")
             positions = column_positions(path, layout.wanted, names, len(names))
-            table = file.read(columns=[names[k] for k in positions])
-        except pa.ArrowException as error:
+            table = decoded(file.read(columns=[names[k] for k in positions]), size)
+        except DataFileError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise DataFileError(path, f"cannot be read as Parquet ({error})") from error
     columns = [_plain(table.column(names[k])) for k in positions]
     for k, column in zip(positions, columns, strict=True):
@@ -45,6 +48,15 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
     except pa.ArrowException as error:
         raise DataFileError(path, f"ids must fit in 64 bits ({error})") from error
     return EdgeTable(coded, _numbers(path, names, positions, columns), _row)
+
+
+def unpack(path: Path, stream: GzipFile) -> bytes:
+    """Read a compressed file whole, unless that is far more than such a file should hold."""
+    most = MOST_TIMES * path.stat().st_size + ALWAYS_BYTES
+    data = stream.read(most)
+    if stream.read(1):
+        raise DataFileError(path, f"unpacks to more than {most:,} bytes, too many for its size")
+    return data
 
 
 def _plain(column: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":

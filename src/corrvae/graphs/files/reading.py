@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from corrvae.errors import DataFileError, MissingDataFileError
 from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, pair_conductances
+from corrvae.graphs.files.lines import LongLineError
 from corrvae.graphs.pairs import CodedPairs, EdgeError, place_pairs
 
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
@@ -102,6 +103,8 @@ def open_data(path: Path) -> Iterator[io.BufferedIOBase]:
         raise DataFileError(path, f"the gzip data is damaged or ends early ({error})") from error
     except PermissionError as error:
         raise DataFileError(path, "the file may not be read (permission denied)") from error
+    except LongLineError as error:
+        raise DataFileError(path, str(error)) from error
 
 
 def column_positions(path: Path, wanted: list[str | int], names: list[str] | None, count: int) -> list[int]:

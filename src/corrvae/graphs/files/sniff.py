@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.files.lines import is_comment
+from corrvae.graphs.files.lines import MOST_LINE_BYTES, LongLineError, is_comment
 from corrvae.graphs.files.reading import FileLayout, open_data
 
 WHITESPACE = " "
-SAMPLE_LINES, SAMPLE_LINE_BYTES = 50, 1 << 20
+SAMPLE_LINES, SAMPLE_LINE_BYTES, SAMPLE_BYTES = 50, 1 << 20, 1 << 24
 
 _BLANKS = re.compile(r"[ \t\v\f\r]+")
-_INTEGER = re.compile(r"-?[0-9]+")
+# Python refuses to convert thousands of digits, and 64 bits need 19.
+_INTEGER = re.compile(r"-?[0-9]{1,1000}")
 # A decimal comma is a number too, when the question is whether a line holds names.
 _NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
 # No single letters: those are likelier to be ids.
@@ -96,9 +97,11 @@ def _sample(path: Path) -> list[tuple[int, str]]:
     """Give the first lines that are neither blank nor comments, with their numbers."""
     sample: list[tuple[int, str]] = []
     with open_data(path) as stream:
-        number = 0
-        while len(sample) < SAMPLE_LINES and (read := stream.readline(SAMPLE_LINE_BYTES)):
-            number += 1
+        number, total = 0, 0
+        while len(sample) < SAMPLE_LINES and total < SAMPLE_BYTES and (read := stream.readline(MOST_LINE_BYTES + 1)):
+            number, total = number + 1, total + len(read)
+            if len(read) > MOST_LINE_BYTES:
+                raise LongLineError(number)
             if b"\0" in read:
                 raise DataFileError(path, f"line {number} is not text: it holds a zero byte")
             try:

@@ -12,7 +12,14 @@ import numpy as np
 
 from corrvae.errors import DataFileError
 from corrvae.graphs.files.coding import code_strings
-from corrvae.graphs.files.lines import TidyLines, is_comment, single_blanks, without_comments
+from corrvae.graphs.files.lines import (
+    MOST_LINE_BYTES,
+    LongLineError,
+    TidyLines,
+    is_comment,
+    single_blanks,
+    without_comments,
+)
 from corrvae.graphs.files.reading import EdgeTable, FileLayout, column_positions, open_data
 from corrvae.graphs.files.sniff import WHITESPACE, TextForm, is_integer, sniff, split_line
 from corrvae.graphs.pairs import CodedPairs, code_pairs
@@ -120,8 +127,10 @@ def data_rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
 
     def lines(text: io.TextIOWrapper) -> Iterator[str]:
         nonlocal number
-        for line in text:
+        while line := text.readline(MOST_LINE_BYTES + 1):
             number += 1
+            if len(line) > MOST_LINE_BYTES:
+                raise LongLineError(number)
             if not is_comment(line):
                 yield line
 

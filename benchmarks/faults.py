@@ -1,0 +1,246 @@
+"""Does anything get lost? Training and saving are killed, starved, damaged and raced; what must hold is checked.
+
+The same functions make the tests of faults, with small numbers. Run as a program, this is the long form: by default 100
+kills of training and 100 of saving, and 2,000 damaged files of each kind.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import fragile
+from corrvae import load
+from corrvae.errors import FolderError
+from corrvae.persistence import read_folder
+from corrvae.training.checkpoints import KIND as CHECKPOINT
+from measure import versions, write_results
+from nursery import Call, Nursery
+
+KILLED = -int(signal.SIGKILL)
+STEPS = 30
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    """Fail loudly, also under ``python -O``."""
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+def kill_training(nursery: Nursery, folder: Path, kills: int, seed: int) -> dict:
+    """Kill training at random moments; after each, every checkpoint in sight is whole, and the end is the same."""
+    generator = np.random.default_rng(seed)
+    (whole,) = nursery.run(Call("fragile:train", {"folder": str(folder / "whole"), "steps": STEPS}))
+    expect(whole.code == 0, whole.errors)
+    run, killed, resumed, finished = folder / "run", 0, 0, 0
+    while killed < kills:
+        moment = generator.uniform(0.0, 0.7 * whole.seconds)
+        (ending,) = nursery.run(Call("fragile:train", {"folder": str(run), "steps": STEPS}, kill_after=moment))
+        expect(ending.code in (0, KILLED), f"ended with {ending.code}: {ending.errors}")
+        if ending.code == KILLED:
+            killed += 1
+            resumed += nursery.do("fragile:whole_checkpoints", folder=str(run)) > 0
+        else:
+            finished += 1
+            expect(ending.result == whole.result, "a resumed run ended in other numbers")
+            shutil.rmtree(run)
+    expect(nursery.do("fragile:train", folder=str(run), steps=STEPS) == whole.result, "the last run differs")
+    left = sorted(place.name for place in run.iterdir())
+    expect(len(left) == 1, f"left behind: {left}")
+    return {"kills": killed, "kills_with_a_checkpoint": resumed, "runs_that_ended": finished + 1}
+
+
+def kill_saving(nursery: Nursery, folder: Path, kills: int, seed: int) -> dict:
+    """Kill a program that saves two models over each other; the folder always holds one of them, whole."""
+    generator = np.random.default_rng(seed)
+    models = make_models(folder)
+    arguments = {"folder": str(folder / "model"), "first": models[0][0], "second": models[1][0], "times": 10**6}
+    load(models[0][0]).save(folder / "model")
+    found = dict.fromkeys((code for _, code in models), 0)
+    for _ in range(kills):
+        (ending,) = nursery.run(Call("fragile:save", arguments, kill_after=generator.uniform(0.05, 0.4)))
+        expect(ending.code == KILLED, f"ended with {ending.code}: {ending.errors}")
+        code = fragile.digest(load(folder / "model"))
+        expect(code in found, "another model than was saved")
+        found[code] += 1
+    load(models[0][0]).save(folder / "model")
+    left = sorted(place.name for place in folder.iterdir() if place.name.startswith("."))
+    expect(not left, f"left behind: {left}")
+    return {"kills": kills, "found_each": sorted(found.values())}
+
+
+def make_models(folder: Path) -> list[tuple[str, str]]:
+    """Save two models; give their folders and codes."""
+    counts, graph = fragile.data()
+    made = []
+    for seed in (0, 1):
+        model = fragile.estimator(4, seed, n_components=2 + seed).fit(counts, graph=graph)
+        model.save(folder / f"model-{seed}")
+        made.append((str(folder / f"model-{seed}"), fragile.digest(model)))
+    return made
+
+
+def starve(nursery: Nursery, folder: Path, limits: list[int]) -> dict:
+    """Let files grow to so many bytes only; the error says so, and the run goes on once there is room."""
+    whole = nursery.do("fragile:train", folder=None, steps=STEPS)
+    cut = 0
+    for limit in limits:
+        run = folder / f"run-{limit}"
+        nursery.do("fragile:train", folder=str(run), steps=STEPS, give_up_at=5)
+        call = Call("fragile:train", {"folder": str(run), "steps": STEPS}, limits={"FSIZE": limit})
+        (ending,) = nursery.run(call)
+        if ending.code:
+            cut += 1
+            expect("FolderError" in ending.errors and "File too large" in ending.errors, ending.errors)
+        expect(nursery.do("fragile:whole_checkpoints", folder=str(run)) >= 1, "no checkpoint is left")
+        expect(nursery.do("fragile:train", folder=str(run), steps=STEPS) == whole, "another end")
+        expect(len(list(run.iterdir())) == 1, "a draft was left behind")
+    return {"limits": len(limits), "cut_off": cut}
+
+
+@contextmanager
+def small_disk(size: int):
+    """A file system of so many bytes; None where it cannot be made."""
+    with TemporaryDirectory() as place:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place]
+        made = os.name == "posix" and os.geteuid() == 0 and subprocess.run(command, check=False).returncode == 0
+        try:
+            yield Path(place) if made else None
+        finally:
+            if made:
+                subprocess.run(["umount", place], check=True)
+
+
+def fill_disk(nursery: Nursery) -> dict:
+    """Train on a disk that has room for one checkpoint and not for two."""
+    whole = nursery.do("fragile:train", folder=None, steps=STEPS)
+    with small_disk(1 << 18) as disk:
+        if disk is None:
+            return {"skipped": "a file system cannot be mounted here"}
+        nursery.do("fragile:train", folder=str(disk / "run"), steps=STEPS, give_up_at=5)
+        room = shutil.disk_usage(disk).free
+        (disk / "filler").write_bytes(bytes(room - room % 4096))
+        (ending,) = nursery.run(Call("fragile:train", {"folder": str(disk / "run"), "steps": STEPS}))
+        expect(ending.code == 1 and "No space left" in ending.errors, f"{ending.code}: {ending.errors}")
+        expect(nursery.do("fragile:whole_checkpoints", folder=str(disk / "run")) == 1, "the checkpoint is gone")
+        (disk / "filler").unlink()
+        expect(nursery.do("fragile:train", folder=str(disk / "run"), steps=STEPS) == whole, "another end")
+    return {"cut_off": 1}
+
+
+def lock_folder(nursery: Nursery, folder: Path) -> dict:
+    """Train and save where nothing may be written."""
+    places, (model, code) = [folder / "locked"], make_models(folder)[0]
+    shutil.copytree(model, folder / "locked" / "model")
+    for place in places:
+        place.chmod(0o555)
+    folder.chmod(0o755)
+    try:
+        train = Call("fragile:train", {"folder": str(places[0] / "run"), "steps": STEPS}, harmless=True)
+        arguments = {"folder": str(places[0] / "model"), "first": model, "second": model, "times": 2}
+        endings = nursery.run(train, Call("fragile:save", arguments, harmless=True))
+        for ending in endings:
+            expect(ending.code == 1, f"ended with {ending.code}")
+            expect("FolderError" in ending.errors and "Permission denied" in ending.errors, ending.errors)
+        expect(fragile.digest(load(places[0] / "model")) == code, "the model has changed")
+    finally:
+        for place in places:
+            place.chmod(0o755)
+    return {"refused": len(endings)}
+
+
+def damage(folder: Path, times: int, seed: int) -> dict:
+    """Cut files short and turn bits over; what is read is refused by name, or is what it was."""
+    generator = np.random.default_rng(seed)
+    counts, graph = fragile.data()
+    model = fragile.estimator(6).fit(counts, graph=graph, checkpoint=folder / "run", checkpoint_steps=3)
+    model.save(folder / "model")
+    (checkpoint,) = (folder / "run").iterdir()
+    code, refused, same = fragile.digest(model), 0, 0
+    document = read_folder(checkpoint, kind=CHECKPOINT).document
+    for place in (folder / "model", checkpoint):
+        for file in sorted(place.iterdir()):
+            whole = file.read_bytes()
+            for _ in range(times):
+                file.write_bytes(_damaged(whole, generator))
+                try:
+                    if place == checkpoint:
+                        expect(read_folder(place, kind=CHECKPOINT).document == document, "damage was read")
+                    else:
+                        expect(fragile.digest(load(place)) == code, "damage was read")
+                    same += 1
+                except FolderError as error:
+                    expect(error.path in (file, place), f"{error.path} is named, not {file}")
+                    refused += 1
+            file.write_bytes(whole)
+    return {"refused": refused, "unchanged_in_meaning": same}
+
+
+def _damaged(whole: bytes, generator: np.random.Generator) -> bytes:
+    if generator.random() < 0.3:
+        return whole[: generator.integers(0, len(whole))]
+    damaged = bytearray(whole)
+    for _ in range(int(generator.integers(1, 4))):
+        damaged[generator.integers(0, len(whole))] ^= 1 << int(generator.integers(0, 8))
+    if bytes(damaged) == whole:
+        damaged[0] ^= 1
+    return bytes(damaged)
+
+
+def race(nursery: Nursery, folder: Path, times: int) -> dict:
+    """Let two programs write one folder while a third reads it, and two train with one folder of checkpoints."""
+    place = str(folder / "note")
+    nursery.do("fragile:write_notes", folder=place, writer=1, times=1)
+    writers = [Call("fragile:write_notes", {"folder": place, "writer": k, "times": times}) for k in (1, 2)]
+    reader = Call("fragile:read_notes", {"folder": place, "times": times})
+    for ending in nursery.run(*writers, reader):
+        expect(ending.code == 0, ending.errors)
+    expect([found.name for found in folder.iterdir()] == ["note"], "drafts were left behind")
+    whole, run = nursery.do("fragile:train", folder=None, steps=STEPS), str(folder / "run")
+    trainers = [Call("fragile:train", {"folder": run, "steps": STEPS}) for _ in range(2)]
+    watcher = Call("fragile:watch_checkpoints", {"folder": run, "times": times})
+    *trained, watched = nursery.run(*trainers, watcher)
+    for ending in trained:
+        expect(ending.code == 0 and ending.result == whole, f"{ending.code}: {ending.errors}")
+    expect(watched.code == 0, watched.errors)
+    expect(nursery.do("fragile:train", folder=run, steps=STEPS) == whole, "another end")
+    return {"writes": 2 * times, "reads": times, "trainers": 2}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--damage", type=int, default=250, help="damaged versions of each file")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rows = []
+    with Nursery("fragile") as nursery, TemporaryDirectory() as place:
+        for name, work in {
+            "training killed": lambda folder: kill_training(nursery, folder, options.kills, options.seed),
+            "saving killed": lambda folder: kill_saving(nursery, folder, options.kills, options.seed),
+            "files limited in size": lambda folder: starve(nursery, folder, [*range(200, 12_000, 400)]),
+            "disk full": lambda folder: fill_disk(nursery),
+            "folder read-only": lambda folder: lock_folder(nursery, folder),
+            "files damaged": lambda folder: damage(folder, options.damage, options.seed),
+            "folder raced for": lambda folder: race(nursery, folder, 5 * options.kills),
+        }.items():
+            folder = Path(place, name.replace(" ", "-"))
+            folder.mkdir()
+            Path(place).chmod(0o755)
+            begun = time.monotonic()
+            rows.append({"fault": name, **work(folder), "seconds": round(time.monotonic() - begun, 1)})
+            print(rows[-1], flush=True)
+    about = {"command": " ".join(["python", *sys.argv]), "seed": options.seed}
+    write_results("faults", rows, **about, versions=versions("corrvae", "numpy", "torch", "pyarrow", "safetensors"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,427 @@
+"""Does any file confuse a reader? Real files, mutated at random, for every reader that corrvae has.
+
+Whatever a file holds, the outcome is a result whose parts fit together or a `CorrvaeError` that names the file: never
+another exception, never more than SECONDS for one input, never more memory than MEMORY beyond what importing took. Run
+as a program, this is the long form: 10,000 inputs for each reader.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import re
+import signal
+import struct
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
+
+import fragile
+from corrvae import CorrelationGraph, load
+from corrvae.cli.settings import read_config
+from corrvae.datasets.archives import open_member
+from corrvae.datasets.columns import RATINGS_CSV, read_integers
+from corrvae.errors import CorrvaeError
+from corrvae.persistence import _document_checksum
+from corrvae.reading import read_features
+from measure import versions, write_results
+from nursery import Call, Nursery
+
+SECONDS, MEMORY = 20, 3 << 30
+TOKENS = (
+    b"0",
+    b"-1",
+    b"1e999",
+    b"nan",
+    b"1000000000000",
+    b"9" * 30,
+    b"\x00",
+    b"\xff\xfe",
+    b"\n",
+    b"\r",
+    b",",
+    b'"',
+    b"#",
+)
+VALUES = (None, True, -1, 0, 1, 2**31, 2**63, 10**400, 1e308, -0.0, "", "x", "../x", [], [[]], {}, {"own": "os.system"})
+
+Folder = Path
+Reader = Callable[[Folder, random.Random], None]
+
+
+class TooLongError(Exception):
+    """An input that took longer than it may."""
+
+
+# Mutations
+
+
+def mutate(data: bytes, chance: random.Random) -> bytes:
+    """Change bytes in one to four of the ways in which files get damaged or are made to hurt."""
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        data = chance.choice((_flip, _cut, _drop, _repeat, _insert, _overwrite, _renumber, _resize))(data, chance)
+    return data
+
+
+def _place(data: bytes, chance: random.Random) -> int:
+    return chance.randrange(len(data) + 1)
+
+
+def _flip(data: bytes, chance: random.Random) -> bytes:
+    if not data:
+        return data
+    changed = bytearray(data)
+    changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _cut(data: bytes, chance: random.Random) -> bytes:
+    return data[: _place(data, chance)]
+
+
+def _drop(data: bytes, chance: random.Random) -> bytes:
+    begin = _place(data, chance)
+    return data[:begin] + data[begin + chance.randrange(1, 30) :]
+
+
+def _repeat(data: bytes, chance: random.Random) -> bytes:
+    begin = _place(data, chance)
+    end = min(len(data), begin + chance.randrange(1, 60))
+    return data[:end] + data[begin:end] * chance.choice((1, 3, 200)) + data[end:]
+
+
+def _insert(data: bytes, chance: random.Random) -> bytes:
+    begin = _place(data, chance)
+    return data[:begin] + chance.choice(TOKENS) + data[begin:]
+
+
+def _overwrite(data: bytes, chance: random.Random) -> bytes:
+    begin, noise = _place(data, chance), chance.randbytes(chance.choice((1, 4, 8)))
+    return data[:begin] + noise + data[begin + len(noise) :]
+
+
+def _renumber(data: bytes, chance: random.Random) -> bytes:
+    """Put another number in place of one that is spelled out."""
+    found = list(re.finditer(rb"[0-9]+", data[:100_000]))
+    if not found:
+        return data
+    number = chance.choice(found)
+    return data[: number.start()] + chance.choice(TOKENS) + data[number.end() :]
+
+
+def _resize(data: bytes, chance: random.Random) -> bytes:
+    """Put an extreme number where a size may be."""
+    size = struct.pack(chance.choice(("<I", "<Q", ">I", "<H")), chance.choice((0, 1, 0xFFFF, 0x7FFF)))
+    begin = _place(data, chance)
+    return data[:begin] + size + data[begin + len(size) :]
+
+
+# Readers: each makes an input from a folder of real files, and reads it
+
+
+def edges(folder: Folder, chance: random.Random) -> None:
+    """Graphs from text and Parquet, also in gzip."""
+    place = _mutated(folder / "edges", folder / "input", chance)
+    options: dict[str, Any] = {}
+    if chance.random() < 0.3:
+        options["id_kind"] = chance.choice(("integer", "string"))
+    if chance.random() < 0.3:
+        options["conductance"] = 2
+    graph = CorrelationGraph.from_file(place, **options)
+    found, limit = graph.edges, graph.n_vertices
+    _check(found.shape == (graph.n_edges, 2) and bool(((found >= 0) & (found < limit)).all()), "edges")
+    _check(len({*graph.ids.tolist()}) == limit, "ids")
+
+
+def tables(folder: Folder, chance: random.Random) -> None:
+    """Features from text and Parquet."""
+    _features(_mutated(folder / "tables", folder / "input", chance), chance)
+
+
+def arrays(folder: Folder, chance: random.Random) -> None:
+    """Features from NPZ and NPY."""
+    _features(_mutated(folder / "arrays", folder / "input", chance), chance)
+
+
+def _features(place: Path, chance: random.Random) -> None:
+    found = read_features(place, layout=chance.choice(("auto", "auto", "wide", "long")))
+    rows, columns = found.n_rows, found.n_columns
+    _check(rows > 0 and columns > 0 and found.matrix.dtype == np.float32, "matrix")
+    if isinstance(found.matrix, np.memmap):  # what stays on the disk is checked when it is read
+        return
+    numbers = found.matrix.data if sparse.issparse(found.matrix) else found.matrix
+    _check(not np.isinf(np.asarray(numbers)).any(), "infinite numbers")
+    _check(found.ids is None or len({*found.ids.tolist()}) == rows, "ids")
+    _check(found.names is None or len({*found.names}) == columns, "names")
+
+
+def settings(folder: Folder, chance: random.Random) -> None:
+    """Settings in TOML."""
+    _check(isinstance(read_config(_mutated(folder / "settings", folder / "input.toml", chance)), dict), "settings")
+
+
+def archives(folder: Folder, chance: random.Random) -> None:
+    """Ratings in zip archives."""
+    place = _mutated(folder / "archives", folder / "input", chance)
+    with open_member(place, ("ratings.csv",)) as member:
+        columns = read_integers(place, member, RATINGS_CSV, ("userId", "movieId"))
+    _check(len(columns[0]) == len(columns[1]) > 0, "columns")
+
+
+def models(folder: Folder, chance: random.Random) -> None:
+    """Model folders, damaged; half of them with sizes and checksums that fit again, as an attacker would write them."""
+    place = _mutated_folder(folder / "models", folder / "input", chance)
+    model = load(place)
+    n_rows = len(model.ids_)
+    _check(model.embedding_.shape == model.stddev_.shape == (n_rows, model.n_components), "embedding")
+    _check(bool(np.isfinite(model.transform(fragile.data()[0])).all()), "transform")
+
+
+def checkpoints(folder: Folder, chance: random.Random) -> None:
+    """Checkpoints, likewise; training goes on from them."""
+    place = folder / "input"
+    _mutated_folder(folder / "checkpoints", place / "step-000000003", chance)
+    for other in place.iterdir():
+        if other.name != "step-000000003":
+            _remove(other)
+    counts, graph = fragile.data()
+    model = fragile.estimator(5).fit(counts, graph=graph, checkpoint=place, checkpoint_steps=100)
+    _check(bool(np.isfinite(model.embedding_).all()), "embedding")
+
+
+READERS: dict[str, Reader] = {
+    reader.__name__: reader for reader in (edges, tables, arrays, settings, archives, models, checkpoints)
+}
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise AssertionError(f"{what} do not fit together")
+
+
+def _mutated(sources: Path, place: Path, chance: random.Random) -> Path:
+    source = chance.choice(sorted(sources.iterdir()))
+    data = source.read_bytes()
+    # inside a compressed file too: most damage to its outside is found by its checksum
+    if source.suffix == ".gz" and chance.random() < 0.7:
+        data = gzip.compress(mutate(gzip.decompress(data), chance), 1)
+    else:
+        data = mutate(data, chance)
+    if place.is_dir():
+        _remove(place)
+    place.write_bytes(data)
+    return place
+
+
+def _mutated_folder(source: Path, place: Path, chance: random.Random) -> Path:
+    if place.exists():
+        _remove(place)
+    place.mkdir(parents=True)
+    files = sorted(source.iterdir())
+    for file in files:
+        (place / file.name).write_bytes(file.read_bytes())
+    chosen = place / chance.choice(files).name
+    if chosen.name == "config.json" and chance.random() < 0.9:
+        document = json.loads(chosen.read_bytes())
+        document.pop("checksum")
+        for _ in range(chance.choice((1, 1, 2))):
+            _change_document(document, chance)
+        document["checksum"] = _document_checksum(document)
+        chosen.write_text(json.dumps(document))
+        return place
+    chosen.write_bytes(mutate(chosen.read_bytes(), chance))
+    if chance.random() < 0.8 and chosen.name != "config.json":
+        _seal(place, chosen)
+    return place
+
+
+def _change_document(document: Any, chance: random.Random) -> None:
+    """Change one entry, somewhere: another value, another key, none."""
+    while True:
+        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
+        if not keys:
+            return
+        key = chance.choice(keys)
+        inner = document[key]
+        if isinstance(inner, dict | list) and inner and chance.random() < 0.8:
+            document = inner
+            continue
+        if chance.random() < 0.2:
+            del document[key]
+        else:
+            document[key] = chance.choice((*VALUES, [inner] * 3, {"a": inner}))
+        return
+
+
+def _seal(place: Path, changed: Path) -> None:
+    document = json.loads((place / "config.json").read_bytes())
+    document.pop("checksum")
+    data = changed.read_bytes()
+    document["files"][changed.name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    document["checksum"] = _document_checksum(document)
+    (place / "config.json").write_text(json.dumps(document))
+
+
+def _remove(place: Path) -> None:
+    import shutil
+
+    shutil.rmtree(place)
+
+
+# Real files
+
+
+def make_sources(folder: Folder) -> None:
+    """Write real files of every kind that is read."""
+    for name in READERS:
+        (folder / name).mkdir(parents=True)
+    rows = [f"{i},{i * 7 % 50},{0.5 + i}" for i in range(60)]
+    words = [f"v{i}\tv{i * 7 % 50}" for i in range(60)]
+    texts = {"a.csv": "source,target,c\n" + "\n".join(rows), "b.tsv": "# of words\n" + "\n".join(words) + "\n"}
+    texts["c.txt"] = "\n".join(row.replace(",", "  ") for row in rows)
+    for name, text in texts.items():
+        (folder / "edges" / name).write_text(text)
+    (folder / "edges" / "d.csv.gz").write_bytes(gzip.compress(texts["a.csv"].encode()))
+    ids = [f"v{i}" for i in range(60)]
+    pairs = pa.table({"a": ids, "b": ids[1:] + ids[:1], "c": np.arange(1.0, 61.0)})
+    pq.write_table(pairs, folder / "edges" / "e.parquet", compression="zstd")
+    pq.write_table(pa.table({"a": range(60), "b": range(1, 61)}), folder / "edges" / "f.parquet")
+
+    numbers = np.random.default_rng(0).poisson(0.5, (30, 5))
+    wide = "id," + ",".join("abcde") + "\n" + "\n".join(f"p{i}," + ",".join(map(str, r)) for i, r in enumerate(numbers))
+    long = "user,item,value\n" + "\n".join(f"{i % 9},{i * 5 % 13},{i % 4}" for i in range(80))
+    for name, text in {"a.csv": wide, "b.csv": long, "c.tsv": wide.replace(",", "\t")}.items():
+        (folder / "tables" / name).write_text(text)
+    (folder / "tables" / "d.csv.gz").write_bytes(gzip.compress(long.encode()))
+    frame = pa.table({"id": ids[:30], **{name: numbers[:, k] for k, name in enumerate("abcde")}})
+    pq.write_table(frame, folder / "tables" / "e.parquet", compression="zstd")
+
+    np.save(folder / "arrays" / "a.npy", numbers.astype(np.float32))
+    np.save(folder / "arrays" / "b.npy", numbers)
+    np.savez(folder / "arrays" / "c.npz", x=numbers, ids=np.array(ids[:30]))
+    np.savez_compressed(folder / "arrays" / "d.npz", x=numbers.astype(float), names=np.array([*"abcde"]))
+    for kind in ("csr", "csc", "coo", "dia", "bsr"):
+        sparse.save_npz(folder / "arrays" / f"{kind}.npz", sparse.csr_array(numbers).asformat(kind), compressed=False)
+
+    (folder / "settings" / "a.toml").write_text(
+        'features = "x.csv"\ngraph = "edges.csv"\nposterior = "pairwise"\ngamma = [0.0, 30.0]\nhidden = [300, 20]\n'
+        'tau = 0.99\nseed = 7\nsteps = 1000\nlikelihood = "multinomial"\nvalidation = 0.1\ndropout = 0.5\n'
+    )
+    import zipfile
+
+    ratings = "userId,movieId,rating,timestamp\n" + "\n".join(f"{i},{i * 3},{i % 5},{i * 1000}" for i in range(200))
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(folder / "archives" / f"{method}.zip", "w", method) as archive:
+            archive.writestr("ml/ratings.csv", ratings)
+            archive.writestr("ml/README.txt", "about")
+
+    counts, graph = fragile.data()
+    (folder / "models").rmdir()
+    fragile.estimator(4).fit(counts, graph=graph).save(folder / "models")
+    (folder / "checkpoints").rmdir()
+    run = folder / "run"
+    fragile.train(str(run), 5, give_up_at=4)
+    (run / "step-000000003").rename(folder / "checkpoints")
+
+
+# Running
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooLongError(f"took more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def attack(reader: str, sources: str, first: int, count: int, seed: int) -> dict[str, int]:
+    """Read mutated files number `first` and on; raise at the first that breaks a promise, with what repeats it."""
+    import resource
+
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    warnings.simplefilter("ignore")
+    outcomes = {"read": 0, "refused": 0}
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name in (*READERS,):
+            (folder / name).symlink_to(Path(sources) / name)
+        for number in range(first, first + count):
+            try:
+                with _time_limit():
+                    READERS[reader](folder, random.Random(f"{seed}/{reader}/{number}"))
+                outcomes["read"] += 1
+            except CorrvaeError as error:
+                if str(folder) not in str(error):
+                    raise AssertionError(f"{reader} {number} of seed {seed}: no file is named: {error}") from error
+                outcomes["refused"] += 1
+            except BaseException as error:
+                raise AssertionError(f"{reader} {number} of seed {seed}: {type(error).__name__}: {error}") from error
+    return outcomes
+
+
+def run(nursery: Nursery, reader: str, sources: Path, count: int, seed: int, piece: int = 500) -> dict[str, int]:
+    """Attack a reader in children, so that what crashes the interpreter itself is seen too."""
+    total = {"read": 0, "refused": 0}
+    for first in range(0, count, piece):
+        size = min(piece, count - first)
+        arguments = {"reader": reader, "sources": str(sources), "first": first, "count": size, "seed": seed}
+        (ending,) = nursery.run(Call("fuzz:attack", arguments, timeout=3600.0))
+        if ending.code != 0:
+            raise AssertionError(f"{reader} from {first} ended with {ending.code}:\n{ending.errors[-4000:]}")
+        total = {name: total[name] + ending.result[name] for name in total}
+    return total
+
+
+def prepare() -> None:
+    """Load compiled kernels before the first fork."""
+    fragile.prepare()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reader", choices=[*READERS], action="append")
+    options = parser.parse_args()
+    rows = []
+    with Nursery("fuzz") as nursery, TemporaryDirectory() as place:
+        make_sources(Path(place, "sources"))
+        for reader in options.reader or READERS:
+            begun = time.monotonic()
+            outcome = run(nursery, reader, Path(place, "sources"), options.inputs, options.seed)
+            seconds = round(time.monotonic() - begun, 1)
+            rows.append(
+                {"reader": reader, "inputs": options.inputs, **outcome, "seed": options.seed, "seconds": seconds}
+            )
+            print(rows[-1], flush=True)
+    # readers may be attacked in several goes
+    record = Path(__file__).parent / "results" / "fuzz.json"
+    before = json.loads(record.read_text())["rows"] if record.exists() else []
+    new = {row["reader"] for row in rows}
+    rows = sorted(
+        [row for row in before if row["reader"] not in new] + rows, key=lambda row: [*READERS].index(row["reader"])
+    )
+    about = {"command": "python benchmarks/fuzz.py", "seconds_an_input": SECONDS, "bytes_beyond_start": MEMORY}
+    write_results("fuzz", rows, **about, versions=versions("corrvae", "numpy", "scipy", "torch", "pyarrow"))
+
+
+if __name__ == "__main__":
+    main()

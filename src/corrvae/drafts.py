@@ -1,0 +1,191 @@
+"""Folders in the making: written beside the one that they are to become, and put in its place in one step.
+
+A draft is locked while someone writes it, so that what a killed writer left behind can be told from what another one is
+writing at this moment.
+"""
+
+import ctypes
+import errno
+import glob
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_SWAP = 2  # both RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
+_HERE = -100  # AT_FDCWD: paths are relative to the working folder
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+_RACED = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
+_TRIES = 100
+
+
+@contextmanager
+def draft_of(target: Path) -> Iterator[Path]:
+    """Make an empty folder beside another; what is left of it in the end is removed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     with draft_of(Path(parent, "run")) as draft:
+    ...         _ = (draft / "note").write_text("whole")
+    ...         put_in_place(draft, Path(parent, "run"))
+    ...     [path.name for path in Path(parent).iterdir()]
+    ['run']
+    """
+    draft, lock = _begin(target)
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def put_in_place(draft: Path, target: Path) -> None:
+    """Give a draft the name of its target, and what had this name that of the draft.
+
+    Where the system can exchange two names at once, there is a whole folder of the target's name at every moment.
+    Elsewhere the old one steps aside first, and `sweep` brings it back if the program is killed in between.
+    """
+    for _ in range(_TRIES):  # another writer may come in between any two lines
+        try:
+            if exchange(draft, target):
+                break
+            if target.exists():
+                _step_aside(draft, target)
+            else:
+                draft.rename(target)
+            break
+        except OSError as error:
+            if error.errno not in _RACED or not draft.exists():
+                raise
+    else:
+        raise OSError(errno.EBUSY, "others keep writing it")
+    sync(target.parent)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Let two paths change names in one step; False if one is missing, or the system cannot do it.
+
+    Examples
+    --------
+    >>> exchange(Path("no", "such"), Path("thing"))
+    False
+    """
+    call = _exchanging_call()
+    if call is None or not (os.path.lexists(first) and os.path.lexists(second)):
+        return False
+    if call(os.fsencode(first), os.fsencode(second)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), str(second))
+
+
+def sweep(target: Path) -> None:
+    """Remove drafts of a folder that nobody writes any more, and bring back one that stepped aside for no other."""
+    name = glob.escape(target.name)
+    for aside in target.parent.glob(f".{name}.????????.old"):
+        if not os.path.lexists(target):
+            aside.rename(target)
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
+    for draft in target.parent.glob(f".{name}.????????.writing"):
+        try:
+            lock = _lock(draft)
+        except OSError:  # another program has it, or has just removed it
+            continue
+        if lock is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+            os.close(lock)
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder, after taking its name from it: what is left if the program is killed is a draft, to be swept."""
+    try:
+        folder = folder.rename(_beside(folder, "writing"))
+    except OSError:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def sync(folder: Path) -> None:
+    """Write a folder's list of names through to the disk."""
+    if os.name == "nt":  # where a folder cannot be opened
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _step_aside(draft: Path, target: Path) -> None:
+    aside = _beside(target, "old")
+    target.rename(aside)
+    try:
+        draft.rename(target)
+    except OSError:
+        if not os.path.lexists(target):
+            aside.rename(target)
+        raise
+    sync(target.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _beside(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
+
+
+def _begin(target: Path) -> tuple[Path, int | None]:
+    """Make a draft and lock it; another program's `sweep` may come between the two, and then it takes another one."""
+    for _ in range(_TRIES):
+        draft = _beside(target, "writing")
+        draft.mkdir()
+        try:
+            lock = _lock(draft)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+        if lock is None or draft.exists():
+            return draft, lock
+        os.close(lock)
+    raise OSError(errno.EBUSY, "others keep writing it")
+
+
+def _lock(folder: Path) -> int | None:
+    """Take a folder for this program until the descriptor is closed.
+
+    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # as on some file systems of a network
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _exchanging_call() -> Callable[[bytes, bytes], int] | None:
+    """Give the system's function that exchanges two paths, if it has one."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            renamex = library.renamex_np
+            return lambda first, second: renamex(first, second, ctypes.c_uint(_SWAP))
+        rename = library.renameat2
+        return lambda first, second: rename(_HERE, first, _HERE, second, ctypes.c_uint(_SWAP))
+    except (OSError, AttributeError, TypeError):
+        return None

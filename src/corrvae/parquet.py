@@ -1,0 +1,105 @@
+"""Tables as Parquet files that cannot decode to far more than they hold.
+
+Compressed, a few hundred bytes can stand for gigabytes: a long string that every row repeats, a number in a billion
+rows. What a file's footer claims is compared with the file's size before anything is decoded, and strings are decoded
+once, however often they occur.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corrvae.footer import Claims, footer_length, read_claims
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+# What a byte of a file may stand for, beyond what any file may.
+MOST_TIMES, ALWAYS_BYTES = 512, 1 << 24
+_STRINGS = "BYTE_ARRAY"
+
+
+def save_table(place: Path, table: "pyarrow.Table") -> None:
+    """Write a table, compressed unless that made a file which `load_table` would not believe.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_table(Path(folder, "t.parquet"), pa.table({"id": ["ann", "bob"]}))
+    ...     load_table(Path(folder, "t.parquet").read_bytes())["id"].to_pylist()
+    ['ann', 'bob']
+    """
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, place, compression="zstd")
+    size = place.stat().st_size
+    if max(table.nbytes, claims_of(place, size).most) > _most(size):
+        pq.write_table(table, place, compression="none", use_dictionary=False)
+
+
+def load_table(data: bytes) -> "pyarrow.Table":
+    """Read a table from the bytes of its file; a `ValueError` says that it claims more than it can hold."""
+    import pyarrow as pa
+
+    file = open_checked(pa.BufferReader(data), len(data))
+    return decoded(file.read(), len(data))
+
+
+def open_checked(source: Any, size: int) -> "pyarrow.parquet.ParquetFile":
+    """Open a file of this size, once its footer claims no more than such a file should hold.
+
+    Strings come out of it as dictionaries; see `decoded`.
+    """
+    import pyarrow.parquet as pq
+
+    claimed = claims_of(source, size).most
+    if claimed > _most(size):
+        raise ValueError(
+            f"it claims {claimed:,} bytes of values in {size:,} bytes; if it is right, write it without compression"
+        )
+    about = pq.read_metadata(source)
+    columns = (about.schema.column(number) for number in range(about.num_columns))
+    strings = [column.path for column in columns if column.physical_type == _STRINGS]
+    return pq.ParquetFile(source, metadata=about, read_dictionary=strings)
+
+
+def claims_of(source: Any, size: int) -> Claims:
+    """Read what the footer of a file claims, a path or something to read from."""
+    if isinstance(source, Path):
+        with source.open("rb") as stream:
+            return claims_of(stream, size)
+    source.seek(max(0, size - 8))
+    length = footer_length(bytes(source.read(8)), size)
+    source.seek(size - 8 - length)
+    claims = read_claims(bytes(source.read(length)))
+    source.seek(0)
+    return claims
+
+
+def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
+    """Give the dictionaries of a table as plain columns, if those are of a size that such a file should have."""
+    import pyarrow as pa
+
+    columns = [_decoded(column, _most(size)) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _most(size: int) -> int:
+    return MOST_TIMES * size + ALWAYS_BYTES
+
+
+def _decoded(column: "pyarrow.ChunkedArray", most: int) -> "pyarrow.ChunkedArray":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.call_function("binary_length", [chunk.dictionary])
+        size += pc.call_function("sum", [lengths.take(chunk.indices)]).as_py() or 0
+    if size > most:
+        raise ValueError(f"its strings take {size:,} bytes, too many for its size")
+    return column.cast(column.type.value_type)

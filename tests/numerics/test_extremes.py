@@ -1,0 +1,150 @@
+"""Where numbers are extreme, terms and gradients stay finite in float32 and agree with float64.
+
+The tolerance is relative to the size of the parts that a value is the sum of: no sum of float32 numbers can be closer.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
+from corrvae.nn import DenseRows, Marginals, PairPrior, make_likelihood
+from corrvae.objectives import edge_term, mutual_information, singleton_kl
+
+TAUS = [-0.999, -0.9, 0.0, 0.5, 0.99, 0.999, 0.9999]
+TOLERANCE = 1e-5
+FLOOR = 1e-4
+
+
+def points(n_components: int, dtype: torch.dtype, size: float) -> Marginals:
+    """Means up to `size`, close to each other and far apart; standard deviations from their floor up to 30."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(6, n_components)) * size
+    mean[1] = mean[0] * (1 + 1e-3)
+    stddev = 10.0 ** rng.uniform(-1, 1.5, (6, n_components))
+    stddev[2:4] = FLOOR
+    mean, stddev = (torch.from_numpy(part.astype(np.float32)).to(dtype) for part in (mean, stddev))
+    return Marginals(torch.cat([mean, stddev], 1).requires_grad_())
+
+
+EDGES = torch.tensor([[0, 1], [0, 5], [2, 3], [2, 4], [3, 5]])
+
+
+def activations(n_components: int, dtype: torch.dtype) -> torch.Tensor:
+    """Correlations from none to the edge: tanh of 9 is 1 in float32, of 20 in float64, and of 80 in any."""
+    values = torch.tensor([0.0, 1e-4, -1e-4, 1.0, -3.0, 9.0, -9.0, 20.0, 80.0, -80.0], dtype=torch.float32)
+    places = torch.arange(len(EDGES) * n_components) % len(values)
+    return values[places].reshape(len(EDGES), n_components).to(dtype).requires_grad_()
+
+
+def size_of_parts(marginals: Marginals, prior: PairPrior, a: torch.Tensor | None) -> torch.Tensor:
+    """Add up the sizes of all that the edge term is the sum of."""
+    x, y = (marginals.joint[EDGES[:, end]].detach() for end in (0, 1))
+    form = prior.form_independent if a is None else prior.form
+    size = ((x - y).square() @ form.apart.abs()) + ((x + y).square() @ form.together.abs()) + form.constant.abs()
+    if a is not None:
+        s, t = (marginals.stddev[EDGES[:, end]].detach() for end in (0, 1))
+        size = size + 2.0 * (s * t) @ prior.product.abs() + mutual_information(a.detach())
+    return size
+
+
+@pytest.mark.parametrize(
+    ("tau", "n_components", "size"), [*product(TAUS, [1, 1000], [1.0]), (0.9999, 5, 1e3), (-0.999, 5, 1e3)]
+)
+@pytest.mark.parametrize("correlated", [False, True])
+def test_edge_terms(tau, n_components, size, correlated):
+    values, gradients, sizes = [], [], None
+    for dtype in (torch.float32, torch.float64):
+        marginals, prior = points(n_components, dtype, size), PairPrior.of(tau, n_components, dtype)
+        a = activations(n_components, dtype) if correlated else None
+        value = edge_term(marginals, EDGES, prior, a)
+        value.sum().backward()
+        values.append(value.detach().double())
+        gradients.append([part.grad.double() for part in (marginals.joint, a) if part is not None])
+        sizes = size_of_parts(marginals, prior, a)
+    assert torch.isfinite(values[0]).all()
+    assert ((values[0] - values[1]).abs() <= TOLERANCE * sizes).all()
+    for single, double in zip(*gradients, strict=True):
+        assert torch.isfinite(single).all()
+        torch.testing.assert_close(single, double, rtol=1e-4, atol=TOLERANCE * float(double.abs().max()))
+
+
+@pytest.mark.parametrize("n_components", [1, 1000])
+def test_singleton_terms_at_the_floor(n_components):
+    single, double = (points(n_components, dtype, 100.0) for dtype in (torch.float32, torch.float64))
+    values = [singleton_kl(marginals) for marginals in (single, double)]
+    for value in values:
+        value.sum().backward()
+    torch.testing.assert_close(values[0].double(), values[1], rtol=TOLERANCE, atol=0.0)
+    # s - 1/s is a difference of numbers close to 1 where s is
+    torch.testing.assert_close(single.joint.grad.double(), double.joint.grad, rtol=TOLERANCE, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "poisson", "negative_binomial"])
+def test_ten_million_counts_in_a_row(name):
+    counts = torch.tensor([[1e7, 0.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0], [1e6, 1e6, 5e6, 3e6]])
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        likelihood = make_likelihood(name, 4).to(dtype)
+        outputs = torch.tensor([[16.0, -20.0, 1.0, 0.0]], dtype=dtype).repeat(3, 1).requires_grad_()
+        value = likelihood.log_prob(outputs, DenseRows(counts.to(dtype)))
+        value.sum().backward()
+        results.append((value.detach().double(), outputs.grad.double()))
+    (single, gradient), (double, exact) = results
+    assert torch.isfinite(single).all()
+    # parts are as large as the counts times their logarithms
+    parts = (counts.double() * (counts.double() + 2).log()).sum(1) + 2e7 * 20
+    assert ((single - double).abs() <= 1e-6 * parts).all()
+    torch.testing.assert_close(gradient, exact, rtol=1e-4, atol=1e-6 * float(exact.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "normalize"),
+    [("multinomial", "raw"), ("multinomial", "l2"), ("poisson", "log1p"), ("negative_binomial", "log1p")],
+)
+@pytest.mark.parametrize("n_components", [1, 1000])
+def test_training_on_large_counts(likelihood, normalize, n_components):
+    counts = np.random.default_rng(0).poisson(1.0, (12, 8)).astype(np.float32)
+    counts[0] = 0
+    counts[1, 2] = 1e7
+    counts[2:4] = 1e6
+    graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(11)])
+    numbers = {"hidden": (4,), "max_steps": 3, "tau": 0.9999, "random_state": 0, "device": "cpu"}
+    model = CorrelatedVAE(n_components, likelihood=likelihood, normalize=normalize, **numbers)
+    if likelihood == "multinomial":
+        with pytest.warns(UserWarning, match="zero|empty"):
+            model.fit(counts, graph=graph)
+    else:
+        model.fit(counts, graph=graph)
+    assert all(np.isfinite(column).all() for column in model.history_.values())
+    assert np.isfinite(model.embedding_).all()
+    assert (model.stddev_ > 0).all()
+
+
+def test_one_vertex():
+    model = CorrelatedVAE(2, hidden=(4,), max_steps=2, random_state=0)
+    model.fit(np.ones((1, 8)), graph=CorrelationGraph.from_edges([], vertices=[0]))
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.score(np.ones((1, 8))))
+
+
+def test_a_star_of_a_hundred_thousand_leaves():
+    leaves = np.arange(1, 100_001)
+    graph = CorrelationGraph(np.column_stack([np.zeros_like(leaves), leaves]), 100_001)
+    assert (spanning_weights(graph).weights == 1.0).all()
+    X = np.random.default_rng(0).normal(size=(100_001, 8)).astype(np.float32)
+    model = CorrelatedVAE(2, hidden=(4,), max_steps=3, tau=0.9999, random_state=0).fit(X, graph=graph)
+    assert np.isfinite(model.history_["edge"]).all()
+    assert np.isfinite(model.embedding_).all()
+
+
+def test_cliques():
+    n = 150
+    graph = CorrelationGraph.from_edges(np.argwhere(np.triu(np.ones((n, n)), 1)))
+    np.testing.assert_allclose(spanning_weights(graph).weights, 2 / n, rtol=1e-10)
+    X = np.random.default_rng(0).normal(size=(n, 8))
+    pairwise = {"posterior": "pairwise", "pair_network": "bilinear", "pair_hidden": (4,)}
+    model = CorrelatedVAE(2, hidden=(4,), max_steps=3, tau=0.9999, random_state=0, **pairwise).fit(X, graph=graph)
+    assert all(np.isfinite(column).all() for column in model.history_.values())

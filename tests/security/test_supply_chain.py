@@ -1,0 +1,55 @@
+"""What comes along with corrvae: few packages, each for a reason that the documentation gives, all freely licensed."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+SPECIFICATION = importlib.util.spec_from_file_location("audit", ROOT / "tools" / "audit.py")
+audit = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(audit)
+
+
+def needed() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {Requirement(line).name for line in project["dependencies"]}
+
+
+def test_every_dependency_is_justified_and_no_other():
+    page = (ROOT / "docs" / "promises.md").read_text()
+    section = page.partition("## What it rests on")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([\w.-]+)` \|", section, re.MULTILINE)) == needed()
+
+
+def test_every_dependency_is_pinned_for_those_who_want_what_was_tested():
+    pins = (ROOT / "constraints.txt").read_text().lower().replace("_", "-")
+    assert [name for name in needed() if not re.search(rf"^{name.lower()}==", pins, re.MULTILINE)] == []
+
+
+def test_all_that_comes_along_is_freely_licensed():
+    packages = audit.closure("corrvae")
+    names = {package.name for package in packages}
+    assert {"numpy", "torch", "pyarrow"} <= names
+    assert "corrvae" not in names
+    assert [package for package in packages if package.verdict == "LOOK AT IT"] == []
+
+
+@pytest.mark.parametrize(
+    ("licence", "verdict"),
+    [
+        ("MIT", "permissive"),
+        ("Apache-2.0 OR GPL-3.0-only", "permissive"),
+        ("MIT AND GPL-3.0-only", "LOOK AT IT"),
+        ("GNU General Public License v3", "LOOK AT IT"),
+        ("LGPL-2.1-or-later", "limited"),
+        ("MPL-2.0 AND MIT", "limited"),
+        ("ISC License (ISCL)", "permissive"),
+        ("not stated", "LOOK AT IT"),
+    ],
+)
+def test_licences_are_told_apart(licence, verdict):
+    assert audit.Package("x", "1", licence).verdict == verdict

@@ -1,0 +1,178 @@
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from corrvae import drafts
+from corrvae.drafts import discard, draft_of, exchange, put_in_place, sweep
+
+
+def make(parent: Path, name: str, content: str) -> Path:
+    folder = parent / name
+    folder.mkdir()
+    (folder / "note").write_text(content)
+    return folder
+
+
+def names(parent: Path) -> list[str]:
+    return sorted(place.name for place in parent.iterdir())
+
+
+@pytest.fixture(params=["at once", "in two steps"])
+def way(request, monkeypatch):
+    """Where the system can exchange names, and where it cannot."""
+    if request.param == "in two steps":
+        monkeypatch.setattr(drafts, "_exchanging_call", lambda: None)
+    elif drafts._exchanging_call() is None:
+        pytest.fail("this system cannot exchange two names")
+    return request.param
+
+
+def test_two_folders_change_names(tmp_path):
+    first, second = make(tmp_path, "first", "1"), make(tmp_path, "second", "2")
+    assert exchange(first, second)
+    assert (first / "note").read_text() + (second / "note").read_text() == "21"
+    assert not exchange(first, tmp_path / "nowhere")
+
+
+def test_a_system_that_cannot_exchange_says_so(tmp_path, monkeypatch):
+    first, second = make(tmp_path, "first", "1"), make(tmp_path, "second", "2")
+
+    def fail_with(number):
+        def call(*_):
+            drafts.ctypes.set_errno(number)
+            return -1
+
+        monkeypatch.setattr(drafts, "_exchanging_call", lambda: call)
+
+    fail_with(errno.ENOSYS)
+    assert not exchange(first, second)
+    fail_with(errno.EACCES)
+    with pytest.raises(PermissionError):
+        exchange(first, second)
+
+
+@pytest.mark.parametrize("before", [None, "empty", "full"])
+def test_a_draft_takes_its_place(tmp_path, way, before):
+    target = tmp_path / "run"
+    if before is not None:
+        target.mkdir()
+    if before == "full":
+        (target / "old").write_text("x")
+    with draft_of(target) as draft:
+        (draft / "note").write_text("new")
+        put_in_place(draft, target)
+    assert names(tmp_path) == ["run"]
+    assert names(target) == ["note"]
+
+
+def test_a_draft_that_is_given_up_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), draft_of(tmp_path / "run"):
+        raise ZeroDivisionError
+    assert names(tmp_path) == []
+
+
+def test_a_rename_that_fails_puts_the_old_folder_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(drafts, "_exchanging_call", lambda: None)
+    target, rename = make(tmp_path, "run", "old"), Path.rename
+
+    def fail_for_the_draft(self, to):
+        if self.name.endswith(".writing"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_draft)
+    with pytest.raises(PermissionError), draft_of(target) as draft:
+        put_in_place(draft, target)
+    assert (target / "note").read_text() == "old"
+    assert names(tmp_path) == ["run"]
+
+
+def test_another_writer_that_comes_first_is_replaced(tmp_path, monkeypatch):
+    target, rename = tmp_path / "run", Path.rename
+
+    def rename_too_late(self, to):
+        if self.name.endswith(".writing") and not target.exists():
+            make(tmp_path, "run", "of the other")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", rename_too_late)
+    with draft_of(target) as draft:
+        (draft / "note").write_text("mine")
+        put_in_place(draft, target)
+    assert (target / "note").read_text() == "mine"
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_writer_that_never_gets_through_is_told(tmp_path, monkeypatch):
+    def never(*_):
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    monkeypatch.setattr(drafts, "exchange", never)
+    with pytest.raises(OSError, match="others keep writing"), draft_of(tmp_path / "run") as draft:
+        put_in_place(draft, tmp_path / "run")
+
+
+def test_what_dead_writers_left_is_swept_and_what_live_ones_write_is_not(tmp_path):
+    target = make(tmp_path, "run", "whole")
+    make(tmp_path, ".run.01234567.writing", "half")
+    make(tmp_path, ".run.01234567.old", "older")
+    make(tmp_path, ".other.01234567.writing", "of another folder")
+    with draft_of(target) as draft:
+        script = f"from pathlib import Path; from corrvae.drafts import sweep; sweep(Path({str(target)!r}))"
+        path = {"PYTHONPATH": str(Path(drafts.__file__).parents[1])}
+        subprocess.run([sys.executable, "-c", script], env=os.environ | path, check=True)
+        assert names(tmp_path) == sorted([draft.name, ".other.01234567.writing", "run"])
+    assert (target / "note").read_text() == "whole"
+
+
+def test_one_that_stepped_aside_for_no_other_is_brought_back(tmp_path):
+    make(tmp_path, ".run[1].01234567.old", "whole")
+    sweep(tmp_path / "run[1]")
+    assert (tmp_path / "run[1]" / "note").read_text() == "whole"
+    assert names(tmp_path) == ["run[1]"]
+
+
+def test_a_folder_that_is_removed_loses_its_name_first(tmp_path, monkeypatch):
+    place = make(tmp_path, "run", "x")
+    monkeypatch.setattr(drafts.shutil, "rmtree", lambda *_, **__: None)  # as if killed here
+    discard(place)
+    (left,) = names(tmp_path)
+    assert left.startswith(".run.")
+    monkeypatch.undo()
+    sweep(place)
+    assert names(tmp_path) == []
+    discard(place)  # no longer there
+
+
+def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    """Another program may sweep between the two steps; it holds the lock, has removed the folder, or both."""
+    lock, misfortunes = drafts._lock, []
+
+    def unlucky(folder):
+        misfortunes.append(folder)
+        if len(misfortunes) == 1:
+            raise BlockingIOError
+        if len(misfortunes) == 2:
+            folder.rmdir()
+        descriptor = lock(folder)
+        if len(misfortunes) == 3:
+            folder.rmdir()
+        return descriptor
+
+    monkeypatch.setattr(drafts, "_lock", unlucky)
+    with draft_of(tmp_path / "run") as draft:
+        assert draft == misfortunes[3]
+        assert draft.is_dir()
+
+
+def test_where_there_are_no_locks_drafts_are_made_and_none_are_swept(tmp_path, monkeypatch):
+    monkeypatch.setattr(drafts, "_lock", lambda _: None)
+    make(tmp_path, ".run.01234567.writing", "perhaps of another program")
+    with draft_of(tmp_path / "run") as draft:
+        sweep(tmp_path / "run")
+        assert draft.is_dir()
+    assert names(tmp_path) == [".run.01234567.writing"]

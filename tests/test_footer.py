@@ -1,0 +1,61 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corrvae.footer import footer_length, read_claims
+from corrvae.parquet import claims_of
+
+
+def tables():
+    lists = pa.array([[1.0, 2.0]] * 50, pa.list_(pa.float32(), 2))
+    yield pa.table({"a": range(50), "b": ["x"] * 50, "c": lists, "d": pa.array([b"123"] * 50, pa.binary(3))})
+    yield pa.table({"wide": pa.array([b"y" * 100] * 50, pa.binary(100))})
+    yield pa.table({"nested": [{"a": [1, 2], "b": {"c": "x"}}] * 50, "flag": [True] * 50})
+    yield pa.table({"none": pa.array([], pa.int64())})
+
+
+@pytest.mark.parametrize("table", [*tables()], ids=lambda table: table.column_names[0])
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd", "row_group_size": 20, "write_page_index": True}])
+def test_claims_are_those_that_arrow_reads(tmp_path, table, options):
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, **options)
+    found, about = claims_of(path, path.stat().st_size), pq.read_metadata(path)
+    chunks = [
+        (column, about.row_group(group).column(column))
+        for group in range(about.num_row_groups)
+        for column in range(about.num_columns)
+    ]
+    assert found.n_rows == about.num_rows
+    assert found.page_bytes == sum(chunk.total_uncompressed_size for _, chunk in chunks)
+    widths = [max(8, about.schema.column(column).length) for column in range(about.num_columns)]
+    assert found.value_bytes == sum(widths[column] * chunk.num_values for column, chunk in chunks)
+    assert found.most == max(8 * found.n_rows, found.value_bytes, found.page_bytes)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(footer):
+    try:
+        assert read_claims(footer).most >= 0
+    except ValueError as error:
+        assert str(error) == "its footer is damaged"  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    "footer", [bytes([0x19, 0xFC]) + b"\xff" * 9 + b"\x01", b"\x1c" * 10**6, b"\x15" + b"\xff" * 20]
+)
+def test_lists_without_end_and_depth_without_end_are_refused(footer):
+    with pytest.raises(ValueError, match="its footer is damaged"):
+        read_claims(footer)
+
+
+def test_the_end_of_a_file_tells_where_its_footer_is(tmp_path):
+    pq.write_table(pa.table({"a": np.arange(3)}), tmp_path / "t.parquet")
+    data = (tmp_path / "t.parquet").read_bytes()
+    length = footer_length(data[-8:], len(data))
+    assert 0 < length < len(data) - 12
+    for tail, size in [(b"PAR1", 4), (data[-8:-1] + b"X", len(data)), (data[-8:], length), (b"\xff" * 4 + b"PAR1", 99)]:
+        with pytest.raises(ValueError, match="does not end"):
+            footer_length(tail, size)
