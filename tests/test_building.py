@@ -51,6 +51,16 @@ def test_networks_may_read_features_in_different_forms():
     assert forms(normalize=("l2", "raw"), dropout=(0.1, 0.5)) == (("l2", 0.1), ("raw", 0.5))
 
 
+def test_a_network_that_reads_means_is_given_those_of_the_posterior():
+    with pytest.raises(ValueError, match="both read features in one form; got normalize="):
+        build_model(Architecture(6, 2, pair_network="metric", normalize=("l2", "raw")), 0)
+    rows = DenseRows(torch.rand(4, 6))
+    for changes in ({"normalize": "l2"}, {"normalize": ("l2", "l2")}, {"dropout": (0.0, 0.5)}):
+        model = build_model(Architecture(6, 2, pair_network="metric", **changes), 0).eval()
+        means = model.encoder(model.inputs(rows)).mean
+        torch.testing.assert_close(model.prepare_pairs(rows), model.pair_network.prepare(DenseRows(means)))
+
+
 @pytest.mark.parametrize(("tau", "shape"), [("learned", ()), ("learned_per_dimension", (3,))])
 def test_tau_can_be_learned(tau, shape):
     learned = build_model(Architecture(6, 3, tau=tau), 0).tau

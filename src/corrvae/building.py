@@ -131,6 +131,11 @@ def _pair_network(architecture: Architecture) -> PairNetwork | None:
     made = choice(architecture.n_features, architecture.n_components)
     if not isinstance(made, PairNetwork):
         raise TypeError(f"pair_network made a {type(made).__name__}, which is not a corrvae.nn.PairNetwork")
+    normalize = architecture.normalize
+    if made.reads_means and not isinstance(normalize, str) and normalize[0] != normalize[1]:
+        raise ValueError(
+            f"this pair network reads the encoder's means, so both read features in one form; got normalize={normalize}"
+        )
     return made
 
 
