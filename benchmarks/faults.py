@@ -26,7 +26,7 @@ from measure import versions, write_results
 from nursery import Call, Nursery
 
 KILLED = -int(signal.SIGKILL)
-STEPS = 30
+STEPS = 20
 
 
 def expect(holds: bool, otherwise: str) -> None:
