@@ -65,16 +65,26 @@ def kill_saving(nursery: Nursery, folder: Path, kills: int, seed: int) -> dict:
     arguments = {"folder": str(folder / "model"), "first": models[0][0], "second": models[1][0], "times": 10**6}
     load(models[0][0]).save(folder / "model")
     found = dict.fromkeys((code for _, code in models), 0)
-    for _ in range(kills):
-        (ending,) = nursery.run(Call("fragile:save", arguments, kill_after=generator.uniform(0.05, 0.4)))
+    saves = 0
+    for number in range(kills):
+        # loading takes its time: the clock begins with the first save
+        saved = folder / f"saved-{number}"
+        call = Call(
+            "fragile:save",
+            arguments | {"saved": str(saved)},
+            kill_after=generator.uniform(0.0, 0.15),
+            once=str(saved),
+        )
+        (ending,) = nursery.run(call)
         expect(ending.code == KILLED, f"ended with {ending.code}: {ending.errors}")
+        saves += saved.stat().st_size
         code = fragile.digest(load(folder / "model"))
         expect(code in found, "another model than was saved")
         found[code] += 1
     load(models[0][0]).save(folder / "model")
     left = sorted(place.name for place in folder.iterdir() if place.name.startswith("."))
     expect(not left, f"left behind: {left}")
-    return {"kills": kills, "found_each": sorted(found.values())}
+    return {"kills": kills, "saves": saves, "found_each": sorted(found.values())}
 
 
 def make_models(folder: Path) -> list[tuple[str, str]]:

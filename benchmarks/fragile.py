@@ -87,11 +87,14 @@ def train(folder: str | None, steps: int, give_up_at: int | None = None) -> str:
     return digest(model)
 
 
-def save(folder: str, first: str, second: str, times: int) -> int:
-    """Write two models over each other, again and again."""
+def save(folder: str, first: str, second: str, times: int, saved: str | None = None) -> int:
+    """Write two models over each other, again and again; a file `saved` grows by a byte for each."""
     models = [load(first), load(second)]
     for number in range(times):
         models[number % 2].save(folder)
+        if saved is not None:
+            with Path(saved).open("ab") as stream:
+                stream.write(b".")
     return times
 
 
