@@ -87,11 +87,14 @@ def train(folder: str | None, steps: int, give_up_at: int | None = None) -> str:
     return digest(model)
 
 
-def save(folder: str, first: str, second: str, times: int) -> int:
-    """Write two models over each other, again and again."""
+def save(folder: str, first: str, second: str, times: int, saved: str | None = None) -> int:
+    """Write two models over each other, again and again; a file `saved` grows by a byte for each."""
     models = [load(first), load(second)]
     for number in range(times):
         models[number % 2].save(folder)
+        if saved is not None:
+            with Path(saved).open("ab") as stream:
+                stream.write(b".")
     return times
 
 
@@ -172,8 +175,8 @@ def program(arguments: list[str]) -> None:
     app(arguments)
 
 
-def fit_wide(n_rows: int, n_columns: int, spare: int) -> dict[str, int]:
-    """Fit a sparse table, with so many bytes of memory beyond what is there already."""
+def fit_wide(n_rows: int, n_columns: int, spare: int, dense: bool = False) -> dict[str, int]:
+    """Fit a sparse table, or its dense form, with so many bytes of memory beyond what is there already."""
     import resource
 
     rng = np.random.default_rng(0)
@@ -183,7 +186,8 @@ def fit_wide(n_rows: int, n_columns: int, spare: int) -> dict[str, int]:
     matrix.sum_duplicates()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, used + spare))
-    changes = {"posterior": "independent", "validation_fraction": 0.0, "tau": 0.99}
+    matrix = matrix.toarray() if dense else matrix
+    changes = {"posterior": "independent", "validation_fraction": 0.0, "tau": 0.99, "edge_batch": 1}
     model = estimator(3, **changes).fit(matrix, graph=CorrelationGraph.from_edges([(0, 1)], vertices=range(n_rows)))
     found = model.kneighbors([0, 1], n_neighbors=3)
     return {"rows": len(model.transform(matrix)), "found": int(np.asarray(found.ids).size)}

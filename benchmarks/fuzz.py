@@ -34,7 +34,7 @@ from corrvae.datasets.columns import RATINGS_CSV, read_integers
 from corrvae.errors import CorrvaeError
 from corrvae.persistence import _document_checksum
 from corrvae.reading import read_features
-from measure import versions, write_results
+from measure import merged, versions, write_results
 from nursery import Call, Nursery
 
 SECONDS, MEMORY = 20, 3 << 30
@@ -412,15 +412,13 @@ def main() -> None:
                 {"reader": reader, "inputs": options.inputs, **outcome, "seed": options.seed, "seconds": seconds}
             )
             print(rows[-1], flush=True)
-    # readers may be attacked in several goes
-    record = Path(__file__).parent / "results" / "fuzz.json"
-    before = json.loads(record.read_text())["rows"] if record.exists() else []
-    new = {row["reader"] for row in rows}
-    rows = sorted(
-        [row for row in before if row["reader"] not in new] + rows, key=lambda row: [*READERS].index(row["reader"])
-    )
     about = {"command": "python benchmarks/fuzz.py", "seconds_an_input": SECONDS, "bytes_beyond_start": MEMORY}
-    write_results("fuzz", rows, **about, versions=versions("corrvae", "numpy", "scipy", "torch", "pyarrow"))
+    write_results(
+        "fuzz",
+        merged("fuzz", "reader", rows),
+        **about,
+        versions=versions("corrvae", "numpy", "scipy", "torch", "pyarrow"),
+    )
 
 
 if __name__ == "__main__":

@@ -66,6 +66,14 @@ def versions(*packages: str) -> dict[str, str]:
     return {"python": platform.python_version(), **found, "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
 
 
+def merged(name: str, key: str, rows: list[dict]) -> list[dict]:
+    """Put new rows in the place of those with the same key in benchmarks/results/NAME.json, and keep the others."""
+    path = Path(__file__).parent / "results" / f"{name}.json"
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    by_key = {row[key]: row for row in [*before, *rows]}
+    return list(by_key.values())
+
+
 def write_results(name: str, rows: list[dict], **about: object) -> Path:
     """Write a table's rows, and what made them, to benchmarks/results/NAME.json."""
     path = Path(__file__).parent / "results" / f"{name}.json"

@@ -126,12 +126,10 @@ class _Child:
         now = time.monotonic()
         if now - self.begun > self.call["timeout"]:
             self.pending, self.next_signal = [int(signal.SIGKILL)], now
-        if self.call["once"] is not None:
-            if not Path(self.call["once"]).exists():
-                self.next_signal = now + self.call["kill_after"]
-            else:
-                self.call["once"] = None
-        if self.pending and now >= self.next_signal:
+        if self.call["once"] is not None and Path(self.call["once"]).exists():
+            self.call["once"], self.next_signal = None, now + self.call["kill_after"]
+        waits = self.call["once"] is not None and now - self.begun <= self.call["timeout"]
+        if self.pending and now >= self.next_signal and not waits:
             os.kill(self.pid, self.pending.pop(0))
             self.next_signal = now + self.call["apart"]
         pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -1,8 +1,13 @@
+import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 
+import corrvae
 from corrvae.building import Architecture, build_model
 from corrvae.nn import DenseRows, LearnedTau, PairBilinear, PairMetric, PairPerceptron
 from corrvae.nn.likelihoods import Bernoulli, Poisson
@@ -95,3 +100,21 @@ def test_shapes_alone_need_no_memory():
 def test_a_pair_network_must_be_one():
     with pytest.raises(TypeError, match="made a Linear, which is not"):
         build_model(Architecture(6, 2, pair_network=lambda features, components: torch.nn.Linear(2, 2)), 0)
+
+
+def test_networks_without_memory_load_no_compiler():
+    """Some of torch's functions do on such a device, which made loading a model take seconds."""
+    script = """
+import sys
+from corrvae.building import LEARNED, Architecture, build_model
+from corrvae.nn.likelihoods import LIKELIHOODS
+for likelihood in LIKELIHOODS:
+    for pair_network in (None, "perceptron", "bilinear"):
+        for tau in (0.5, *LEARNED):
+            build_model(Architecture(6, 2, likelihood=likelihood, pair_network=pair_network, tau=tau), 0, device="meta")
+print("torch._dynamo" in sys.modules)
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(corrvae.__file__).parents[1])}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

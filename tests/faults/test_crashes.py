@@ -13,12 +13,14 @@ def test_training_killed_ten_times_ends_as_if_it_had_not_been(nursery, tmp_path)
 
 
 def test_saving_killed_ten_times_leaves_a_whole_model(nursery, tmp_path):
-    assert faults.kill_saving(nursery, tmp_path, kills=10, seed=1)["kills"] == 10
+    record = faults.kill_saving(nursery, tmp_path, kills=10, seed=1)
+    assert record["kills"] == 10
+    assert record["saves"] >= 10  # each kill came after a save had replaced the model
 
 
 def test_files_that_cannot_grow_leave_the_checkpoint_before(nursery, tmp_path):
-    record = faults.starve(nursery, tmp_path, limits=[100, 3000, 9000])
-    assert record["cut_off"] >= 2
+    record = faults.starve(nursery, tmp_path, limits=[100, 3000])
+    assert record["cut_off"] == 2
 
 
 def test_a_full_disk_leaves_the_checkpoint_before(nursery):
@@ -38,7 +40,7 @@ def test_damage_is_refused_by_name(tmp_path):
 
 
 def test_two_writers_and_a_reader_never_meet_half_a_folder(nursery, tmp_path):
-    assert faults.race(nursery, tmp_path, times=40)["reads"] == 40
+    assert faults.race(nursery, tmp_path, times=25)["reads"] == 25
 
 
 def test_the_checks_can_fail(nursery, tmp_path):

@@ -115,3 +115,13 @@ def test_strange_members_are_refused(tmp_path):
     for content in (b"", b"text", header("(2, 2)", "|O"), header("(-1, 2)"), b"\x93NUMPY\x09\x00" + bytes(9)):
         with pytest.raises(DataFileError, match="cannot be read as arrays"):
             read_features(zipped(tmp_path / "a.npz", x=content + bytes(64)))
+
+
+@pytest.mark.parametrize("shape", ["(-1, 2)", "(-2, -3)"])
+def test_a_shape_that_cannot_be_is_refused(tmp_path, shape):
+    (tmp_path / "a.npy").write_bytes(header(shape) + bytes(48))
+    with pytest.raises(DataFileError, match="cannot be read as an array"):
+        read_features(tmp_path / "a.npy")
+    (tmp_path / "a.npy").write_bytes(header("(2, 3").replace(b"}", b" ") + bytes(48))
+    with pytest.raises(DataFileError, match="its header cannot be read"):
+        read_features(tmp_path / "a.npy")

@@ -16,7 +16,10 @@ from corrvae.graphs.files.reading import open_data
 from corrvae.reading.features import Features
 from corrvae.reading.keys import as_ids
 
-_WRONG = (ValueError, OSError, EOFError, LookupError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_WRONG = (
+    *(ValueError, OSError, EOFError, LookupError, TypeError, RuntimeError, ArithmeticError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 # No more than this is packed into a byte by the method that NumPy packs with.
 _MOST_TIMES, _ALWAYS_BYTES = 1032, 1 << 24
 # What a row or column without any entry may claim of memory.
@@ -83,6 +86,8 @@ def _claimed_bytes(file: Any) -> int:
         shape, _, kind = read[version](file)
     except (TokenError, SyntaxError, RecursionError) as error:  # the header is an expression of Python's
         raise ValueError(f"its header cannot be read: {error}") from error
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
     # a string may have no letters, and still takes an object's memory when it is listed
     return math.prod(shape) * max(1, kind.itemsize)
 

@@ -1,6 +1,6 @@
 """Real features with a noise of their own."""
 
-from math import log, pi
+from math import expm1, log, pi
 from typing import final
 
 import numpy as np
@@ -39,7 +39,8 @@ class Gaussian(EntrywiseLikelihood):
         if not 0 < floor < 1:
             raise ValueError(f"floor must lie in (0, 1), got {floor}")
         self.floor = floor
-        self.raw = nn.Parameter(torch.full((n_features,), 1.0 - floor, dtype=torch.float64).expm1().log().float())
+        # not by torch: on a device without memory, its expm1 loads a compiler, which takes seconds
+        self.raw = nn.Parameter(torch.full((n_features,), log(expm1(1.0 - floor)), dtype=torch.float64).float())
 
     @property
     def stddev(self) -> Float[Tensor, " features"]:
