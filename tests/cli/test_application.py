@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 import corrvae
 from corrvae.cli import app
 
-
 ASKING = ["fit", "embed", "neighbors", "links", "match", "cluster", "score", "weights", "info", "plot"]
 COMMANDS = [*ASKING, "demo", "report", "reproduce", "data"]
 
