@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ def test_examples_and_commands_run_page_after_page(tmp_path):
     run = subprocess.run([*session, *map(str, [*LISTED, README])], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-5000:]
     assert (tmp_path / "run.html").is_file()
+    settings = next(block.text for block in blocks_of((DOCS / "commands.md").read_text()) if block.language == "toml")
+    kept = tomllib.loads((tmp_path / "settings-run" / "run.toml").read_text())
+    given = tomllib.loads(settings)
+    paths = {name: str(tmp_path / given[name]) for name in ("features", "graph")}
+    expected = {**given, **paths, "steps": 20}
+    assert {name: kept[name] for name in expected} == expected
 
 
 def test_the_commands_that_matter_are_on_some_page():

@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,6 +83,21 @@ def test_a_run_without_a_graph_or_features_can_be_seen(tmp_path):
     bare = view_run(Run.open(make_files(tmp_path, "pairwise", store_features=False).run))
     assert bare.links is not None
     assert bare.links.metric == "log_odds"
+
+
+def test_a_map_by_umap_is_drawn_where_umap_puts_points(monkeypatch):
+    class StandIn:
+        def __init__(self, *, n_components, random_state):
+            assert (n_components, random_state) == (2, 7)
+
+        def fit_transform(self, means):
+            return means[:, 1::-1] * np.float32(2)
+
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=StandIn))
+    model = trained()
+    view = view_run(Run(model), projection="umap", seed=7)
+    np.testing.assert_array_equal(view.places, 2 * model.embedding_[:, [1, 0]].astype(float))
+    assert (view.projection, view.share) == ("umap", None)
 
 
 def test_umap_is_asked_for_by_name(monkeypatch):

@@ -1,8 +1,8 @@
 """The examples of the documentation as one session: pages in their order, in one folder, in one process.
 
 Blocks of Python run in a namespace of their page. Of the blocks of commands, lines that begin with ``corrvae`` or
-``python`` are run; the others are for the reader (``make``, ``source``). Blocks in comments are run too: they make the
-files that the reader would have.
+``python`` are run; the others are for the reader (``make``, ``source``). A block of TOML is settings: a model is trained
+with them for a few steps. Blocks in comments are run too: they make the files that the reader would have.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^```(python|sh|bash|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^```(python|sh|bash|console|toml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # What would be downloaded, what takes minutes and is tested elsewhere, and what needs several processes.
 _LEFT_OUT = ("corrvae data get", "corrvae demo", "python examples/", "torchrun")
 # The quickest model of each experiment.
@@ -70,6 +70,12 @@ def run_command(command: str) -> None:
             raise RuntimeError(f"{command} ended with exit code {end.code}") from end
 
 
+def fit_with(settings: str) -> None:
+    """Train a few steps with settings from a file; options win, so that all others are those of the page."""
+    Path("settings.toml").write_text(settings, encoding="utf-8")
+    run_command("corrvae fit --config settings.toml --out settings-run/ --steps 20 --overwrite --quiet")
+
+
 def _check_options(arguments: list[str]) -> None:
     """Refuse options that there are not, without doing what they ask for."""
     import typer
@@ -102,6 +108,9 @@ def run_block(block: Block, where: str, namespace: dict[str, object]) -> None:
     """Run a block: Python in the namespace of its page, commands one by one."""
     if block.language == "python":
         exec(compile(block.text, where, "exec"), namespace)
+        return
+    if block.language == "toml":
+        fit_with(block.text)
         return
     for command in block.commands:
         print(f"$ {command}", flush=True)
