@@ -1,8 +1,8 @@
 """The examples of the documentation as one session: pages in their order, in one folder, in one process.
 
 Blocks of Python run in a namespace of their page. Of the blocks of commands, lines that begin with ``corrvae`` or
-``python`` are run; the others are for the reader (``make``, ``source``). A block of TOML is settings: a model is trained
-with them for a few steps. Blocks in comments are run too: they make the files that the reader would have.
+``python`` are run; the others are for the reader (``make``, ``source``). A block of TOML is settings: a model is
+trained with them for a few steps. Blocks in comments are run too: they make the files that the reader would have.
 """
 
 import contextlib
