@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, final
+from typing import Annotated, Any, cast, final
 
 import typer
 from typer.core import TyperGroup
@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from corrvae.cli.exits import BAD_INPUT, INTERRUPTED
 
 # What the command line is wrong by; typer names this one kind of it alone, and some versions carry their own click.
-_UsageError = typer.BadParameter.__base__ or typer.BadParameter
+_UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
 
 @final
