@@ -8,6 +8,7 @@ import typer
 
 from corrvae.cli.application import app, data_app
 from corrvae.cli.exits import INTERRUPTED, plainly
+from corrvae.cli.outputs import to_stdout
 from corrvae.cli.plot import draw_run
 from corrvae.experiments.recipes import RECIPES
 
@@ -51,7 +52,8 @@ def report(
         from corrvae.pictures.report import write_report
 
         path = draw_run(results, out) if is_run_folder(results) else write_report(results, out)
-    typer.echo(f"The report is in {path}")
+        with to_stdout():
+            typer.echo(f"The report is in {path}")
 
 
 def _models_help() -> str:
@@ -122,5 +124,6 @@ def data_get(
         from corrvae.datasets.getting import get
 
         got = get(name, source)
-    typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
-    typer.echo(got.terms)
+    with plainly(), to_stdout():
+        typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
+        typer.echo(got.terms)
