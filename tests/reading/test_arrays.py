@@ -115,3 +115,13 @@ def test_strange_members_are_refused(tmp_path):
     for content in (b"", b"text", header("(2, 2)", "|O"), header("(-1, 2)"), b"\x93NUMPY\x09\x00" + bytes(9)):
         with pytest.raises(DataFileError, match="cannot be read as arrays"):
             read_features(zipped(tmp_path / "a.npz", x=content + bytes(64)))
+
+
+def test_the_numbers_of_a_sparse_matrix_are_read_once(tmp_path, monkeypatch):
+    path = tmp_path / "m.npz"
+    sparse.save_npz(path, sparse.csr_array(np.eye(3, dtype=np.float32)))
+    opened = []
+    get = np.lib.npyio.NpzFile.__getitem__
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda self, name: opened.append(name) or get(self, name))
+    assert dense(read_features(path)).tolist() == np.eye(3).tolist()
+    assert (opened.count("data"), opened.count("indices")) == (1, 1)
