@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corrvae import drafts
-from corrvae.drafts import discard, draft_of, exchange, put_in_place, sweep
+from corrvae.drafts import discard, draft_of, draft_of_file, exchange, put_in_place, sweep
 
 
 def make(parent: Path, name: str, content: str) -> Path:
@@ -176,3 +176,21 @@ def test_where_there_are_no_locks_drafts_are_made_and_none_are_swept(tmp_path, m
         sweep(tmp_path / "run")
         assert draft.is_dir()
     assert names(tmp_path) == [".run.01234567.writing"]
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "note"
+    target.write_text("before")
+
+    def break_off():
+        with draft_of_file(target) as draft:
+            draft.write_text("half")
+            raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        break_off()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("note", "before")]
+    with draft_of_file(target) as draft:
+        draft.write_text("whole")
+        assert target.read_text() == "before"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("note", "whole")]

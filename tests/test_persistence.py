@@ -316,3 +316,18 @@ def test_names_are_checked_before_writing(tmp_path):
     with pytest.raises(ValueError, match="table"):
         write_folder(tmp_path / "run", kind="k", document={}, tables={"../v": TABLE})
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no modes there")
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_all_files_have_the_mode_that_the_user_wants(mask, tmp_path):
+    before = os.umask(mask)
+    try:
+        tables = {"t": pa.table({"a": [1]})}
+        tensors, arrays = {"w": torch.ones(2)}, {"a": np.ones(2)}
+        write_folder(tmp_path / "run", kind="note", document={}, tensors=tensors, arrays=arrays, tables=tables)
+    finally:
+        os.umask(before)
+    modes = {place.name: place.stat().st_mode & 0o777 for place in (tmp_path / "run").iterdir()}
+    names = ("config.json", "model.safetensors", "arrays.safetensors", "t.parquet")
+    assert modes == dict.fromkeys(names, 0o666 & ~mask)

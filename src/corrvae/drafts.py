@@ -1,4 +1,4 @@
-"""Folders in the making: written beside the one that they are to become, and put in its place in one step.
+"""Folders and files in the making: written beside the one that they are to become, and put in its place in one step.
 
 A draft is locked while someone writes it, so that what a killed writer left behind can be told from what another one is
 writing at this moment.
@@ -43,6 +43,27 @@ def draft_of(target: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
         if lock is not None:
             os.close(lock)
+
+
+@contextmanager
+def draft_of_file(target: Path) -> Iterator[Path]:
+    """Give the name of a file beside another, to be written; it takes the other's place at the end, if all went well.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     with draft_of_file(Path(parent, "note")) as draft:
+    ...         _ = draft.write_text("whole")
+    ...     [path.name for path in Path(parent).iterdir()]
+    ['note']
+    """
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def put_in_place(draft: Path, target: Path) -> None:

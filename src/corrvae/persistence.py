@@ -221,10 +221,13 @@ def _write_file(place: Path, write: Callable[[Path], object]) -> dict[str, Any]:
     """Write one file through to the disk; give its size and checksum."""
     from safetensors import SafetensorError
 
+    place.touch()
+    usual = stat.S_IMODE(place.stat().st_mode)
     try:
         write(place)
     except SafetensorError as error:
         raise _system_error(error) from error
+    place.chmod(usual)  # safetensors makes files that nobody else may read
     with place.open("rb+") as stream:
         os.fsync(stream.fileno())
         return {"bytes": place.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}

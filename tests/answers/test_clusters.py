@@ -100,3 +100,14 @@ def test_every_point_has_a_group(n_points, n_clusters, method, few, seed):
 def test_what_cannot_be_is_refused(count, method, words):
     with pytest.raises(ValueError, match=words):
         find_clusters(blobs([4, 5])[0], count, method=method)
+
+
+def test_many_groups_of_many_points_are_grouped_by_their_means(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_DENSE", 20)
+    points = Points.of(np.random.default_rng(0).normal(size=(30, 2)), np.full((30, 2), 0.1))
+    monkeypatch.setattr(module, "_DENSE", 5)
+    assert find_clusters(points, 9).method == "spectral"
+    found = find_clusters(points, 10)
+    assert (found.method, found.route) == ("kmeans", "k-means of the means")
+    with pytest.raises(ValueError, match="10 groups of 30 points are too many for spectral clustering; use kmeans"):
+        find_clusters(points, 10, method="spectral")

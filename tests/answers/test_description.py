@@ -28,6 +28,9 @@ def test_facts_are_those_of_the_run_and_json(tmp_path):
     assert facts["training"]["steps"] == model.n_steps_
     assert facts["training"]["last_terms"]["total"] == pytest.approx(float(model.history_["total"][-1]), rel=1e-8)
     assert facts["folder"]["bytes"] == sum(path.stat().st_size for path in files.run.iterdir())
+    (files.run / "checkpoint").mkdir()
+    (files.run / "checkpoint" / "step").write_bytes(bytes(1000))
+    assert describe(Run.open(files.run))["folder"]["bytes"] == facts["folder"]["bytes"] + 1000
     assert facts["parameters"]["n_components"] == 3
     assert {"python", "corrvae", "torch"} <= facts["versions"].keys()
 

@@ -2,6 +2,7 @@ from errno import ENOENT, ENOSPC
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 
 from corrvae.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, plainly
@@ -17,6 +18,17 @@ from corrvae.errors import DataFileError, FolderError, TrainingError
         (FileNotFoundError(ENOENT, "no such file", "x.csv"), BAD_INPUT, "[Errno 2] no such file: 'x.csv'"),
         (OSError(ENOSPC, "no space left on device"), FAILED, f"[Errno {ENOSPC}] no space left on device"),
         (TrainingError(7, "edge", (), None), FAILED, str(TrainingError(7, "edge", (), None))),
+        (MemoryError(), FAILED, "there is not enough memory for this"),
+        (
+            MemoryError("Unable to allocate 3 GiB"),
+            FAILED,
+            "there is not enough memory for this (Unable to allocate 3 GiB)",
+        ),
+        (
+            RuntimeError("CUDA out of memory. Tried to allocate 2 GiB.\nSee the documentation"),
+            FAILED,
+            "there is not enough memory for this (CUDA out of memory. Tried to allocate 2 GiB.)",
+        ),
         (KeyboardInterrupt(), INTERRUPTED, "stopped; go on"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
@@ -35,6 +47,21 @@ def test_a_full_disk_is_told_apart_inside_other_errors_too(capsys):
     assert capsys.readouterr() == ("", "run: cannot be written\n")
 
 
-def test_a_mistake_of_the_program_is_not_hidden():
-    with pytest.raises(KeyError), plainly():
-        raise KeyError("bug")
+@pytest.mark.parametrize("error", [KeyError("bug"), RuntimeError("mat1 and mat2 cannot be multiplied")])
+def test_a_mistake_of_the_program_is_not_hidden(error):
+    with pytest.raises(type(error)), plainly():
+        raise error
+
+
+def test_memory_that_torch_cannot_have_is_told(capsys):
+    with pytest.raises(typer.Exit) as raised, plainly():
+        torch.empty(2**60)
+    assert raised.value.exit_code == FAILED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("there is not enough memory for this (")
+
+
+def test_an_exit_within_stays_what_it_is():
+    with pytest.raises(typer.Exit) as raised, plainly():
+        raise typer.Exit(7)
+    assert raised.value.exit_code == 7

@@ -1,6 +1,8 @@
 import json
 import subprocess
 import sys
+from errno import ENOSPC
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -215,3 +217,21 @@ def test_a_failed_run_is_told_at_the_end(here, tmp_path):
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "1 run failed (CVAE_ind, seed 0: it rained)"
     assert "LSA" in result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("what", ["report", "data"])
+def test_an_answer_that_cannot_be_written_is_one_sentence(what, tmp_path):
+    write_record(tmp_path, make_record("links", "vae"))
+    code = f"""
+from types import SimpleNamespace
+from corrvae.cli import app
+from corrvae.datasets import getting
+getting.get = lambda name, source: SimpleNamespace(was_there=True, path="there", terms="free")
+app({["report", str(tmp_path)] if what == "report" else ["data", "get", "ml-1m"]!r})
+"""
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (result.returncode, result.stderr) == (3, f"[Errno {ENOSPC}] No space left on device\n")

@@ -1,5 +1,9 @@
 import json
 import signal
+import subprocess
+import sys
+from errno import ENOSPC
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +164,14 @@ def test_training_that_breaks_is_told_apart(files, monkeypatch):
 def test_training_that_diverges_ends_in_one_sentence(files):
     result = fit(*files, "--quiet", "--learning-rate", "1e30")
     assert "is infinite or not a number" in sentence(result, 3)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path):
+    fit(*files, "--quiet")
+    command = [sys.executable, "-m", "corrvae", "fit", "--out", str(tmp_path / "run"), "--resume", *more]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 3
+    assert result.stderr.splitlines()[1:] == [f"[Errno {ENOSPC}] No space left on device"]

@@ -106,3 +106,15 @@ def test_what_is_left_open_is_chosen_and_told():
     assert settle(COUNTS, likelihood="gaussian", normalize="binary") == ("gaussian", "binary", [])
     assert settle(REALS)[:2] == ("gaussian", "raw")
     assert settle(REALS)[2][1].startswith("column 1 (from 0) has a spread of 550; ")
+
+
+def test_a_wide_table_with_a_mistake_is_not_taken_for_a_long_one(tmp_path):
+    people = "person,height,weight,age\nann,1,2,3\nbob,4,5,6\nann,7,8,9\n"
+    with pytest.raises(DataFileError, match=r"--layout wide .*--layout long"):
+        inputs(tmp_path, people)
+    with pytest.raises(DataFileError, match="line 4 has the id 'ann', which line 2 has too"):
+        inputs(tmp_path, people, layout="wide")
+    read, said = inputs(tmp_path, people, layout="long")
+    assert read.features.names == ("1", "4", "7")
+    assert said[0].endswith("features.csv: read as a long table: id=person, item=height, value=weight; not read: age")
+    assert inputs(tmp_path, people.replace("height", "item"))[1][0] == said[0].replace("height", "item")

@@ -44,3 +44,16 @@ def test_warnings_are_said_in_their_own_words():
         warnings.warn("12 items were left out", UserWarning, stacklevel=1)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert said == ["12 items were left out"]
+
+
+def test_warnings_are_said_before_an_error_too():
+    said = []
+
+    def fail():
+        with warnings_said(said.append):
+            warnings.warn("12 items were left out", UserWarning, stacklevel=1)
+            raise ValueError("no items are left")
+
+    with pytest.raises(ValueError, match="no items"):
+        fail()
+    assert said == ["12 items were left out"]

@@ -1,3 +1,6 @@
+from errno import ENOSPC
+from pathlib import Path
+
 import pytest
 
 from corrvae import CorrelatedVAE, load
@@ -124,3 +127,42 @@ def test_only_what_cannot_change_the_result_may_change(tmp_path):
         folder.check_unchanged(SETTINGS, {"gamma": 1.0})
     with pytest.raises(FolderError, match=r'this run has graph = nothing, not "/e\.csv", and'):
         folder.check_unchanged(SETTINGS, {"graph": "/e.csv"})
+
+
+def test_a_full_disk_as_a_run_begins_leaves_what_was_there(tmp_path, model, monkeypatch):
+    def full(self, text, encoding):
+        self.write_bytes(b"half")
+        raise OSError(ENOSPC, "no space left on device")
+
+    old, new = RunFolder(tmp_path / "old"), RunFolder(tmp_path / "new")
+    old.begin(SETTINGS, {})
+    old.finish(model)
+    before = sorted(place.name for place in old.path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        for folder in (old, new):
+            with pytest.raises(OSError, match="no space left"):
+                folder.begin({**SETTINGS, "seed": 5}, {})
+    assert sorted(place.name for place in old.path.iterdir()) == before
+    assert (old.settings(), load(old.path).n_steps_) == (SETTINGS, 2)
+    new.refuse_to_begin(overwrite=False)
+    new.begin(SETTINGS, {})
+    assert [place.name for place in new.path.iterdir()] == ["run.toml"]
+
+
+def test_what_a_killed_run_left_as_it_began_is_not_in_the_way(tmp_path):
+    (tmp_path / ".run.toml.123.part").write_text("half")
+    folder = RunFolder(tmp_path)
+    folder.refuse_to_begin(overwrite=False)
+    folder.begin(SETTINGS, {})
+    assert [place.name for place in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_parts_that_are_left_to_the_run_agree_with_it(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    kept = {**SETTINGS, "normalize": ["l2", "raw"]}
+    folder.check_unchanged(kept, {"normalize": ["auto", "raw"]})
+    folder.check_unchanged(kept, {"normalize": "auto"})
+    for other in (["auto", "l2"], ["auto"], "l2"):
+        with pytest.raises(FolderError, match="this run has normalize"):
+            folder.check_unchanged(kept, {"normalize": other})

@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from corrvae.errors import DataFileError
 from corrvae.pictures.run_colours import colour_by_column, colour_by_labels
@@ -45,3 +47,20 @@ def test_what_is_wrong_is_said(tmp_path):
         colour_by_column("age", IDS)
     with pytest.raises(DataFileError, match="no such file"):
         colour_by_column(f"{tmp_path}/none.csv:age", IDS)
+
+
+def test_fields_in_quotes_may_hold_line_ends(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes('id,note,town\r\na,"two\nlines",Rome\r\nb,"a\u2028b\x85",Oslo\r\n'.encode())
+    found = colour_by_column(f"{path}:town", IDS[:2])
+    assert found.names == {0.0: "Oslo", 1.0: "Rome"}
+    assert found.groups.tolist() == [1.0, 0.0]
+
+
+def test_a_number_that_is_none_is_not_given(tmp_path):
+    path = tmp_path / "t.parquet"
+    ages = pa.array([*(float(k) for k in range(10)), float("nan"), None])
+    parquet.write_table(pa.table({"id": list(range(12)), "age": ages}), path)
+    found = colour_by_column(f"{path}:age", np.arange(12))
+    assert found.names[5.0] == "not given"
+    assert found.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]

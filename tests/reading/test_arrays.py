@@ -125,3 +125,13 @@ def test_a_shape_that_cannot_be_is_refused(tmp_path, shape):
     (tmp_path / "a.npy").write_bytes(header("(2, 3").replace(b"}", b" ") + bytes(48))
     with pytest.raises(DataFileError, match="its header cannot be read"):
         read_features(tmp_path / "a.npy")
+
+
+def test_the_numbers_of_a_sparse_matrix_are_read_once(tmp_path, monkeypatch):
+    path = tmp_path / "m.npz"
+    sparse.save_npz(path, sparse.csr_array(np.eye(3, dtype=np.float32)))
+    opened = []
+    get = np.lib.npyio.NpzFile.__getitem__
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda self, name: opened.append(name) or get(self, name))
+    assert dense(read_features(path)).tolist() == np.eye(3).tolist()
+    assert (opened.count("data"), opened.count("indices")) == (1, 1)

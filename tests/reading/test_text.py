@@ -14,7 +14,8 @@ from support.tables import dense, read, refused
             'id,a,b,c,d\nann,1,2,"3,5",1\n',
             "line 2 has '3,5' in column 'c', which is not a number; decimals are parted by a point",
         ),
-        ("id,a,b,c,d\nann,1,2,3,4\n# why\nbob,1\n", "line 4 has 2 fields where line 1 has 5 fields"),
+        ("# why\nid,a,b,c,d\nann,1,2,3,4\nbob,1\n", "line 4 has 2 fields where line 2 has 5 fields"),
+        ("id,a,b,c,d\nann,1,2,3,4\n# why\n", "line 3 has 1 field where line 1 has 5 fields"),
         ("id,a,b,c,d\nann,1,2,3,4\n ,1,1,1,1\n", "line 3 has nothing in column 'id'"),
         ("1,2,3,4,5\n2,2,3,4,y\n", "line 2 has 'y' in column 4 (from 0), which is not a number"),
         ("id,a,b,c,a\nann,1,2,3,4\n", "there is more than one column named 'a'"),
@@ -62,3 +63,13 @@ def test_lines_without_end_are_refused(tmp_path, monkeypatch):
     path.write_text("id," + ",".join(map(str, range(100))) + "\n")
     with pytest.raises(DataFileError, match="its first line has 100 characters or more; write so wide a table as"):
         TextTable(path)
+
+
+@pytest.mark.parametrize("gap", [",", "  "])
+def test_an_id_may_begin_as_a_comment_does(gap, tmp_path):
+    rows = ["id,a,b,c,d", "#1,1,2,3,4", "%2,5,6,7,8", "ann,9,9,9,9"]
+    features = read(tmp_path, "# of a table\n" + "".join(row.replace(",", gap) + "\n" for row in rows))
+    assert (features.ids.tolist(), features.names) == (["#1", "%2", "ann"], ("a", "b", "c", "d"))
+    assert dense(features).tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9, 9]]
+    alone = read(tmp_path, "id,a,b,c,d\n#1,1,2,3,4\n#2,1,2,3,5\n")
+    assert alone.ids.tolist() == ["#1", "#2"]

@@ -18,6 +18,8 @@ MOST_SPECTRAL, _MOST_ENTRIES = 20_000, 20_000_000
 _NEIGHBORS, _SCALE_NEIGHBOR = 15, 7
 # Points up to which all eigenvectors are computed; beyond, a few are, by iteration.
 _DENSE = 1500
+# Points up to which all are computed where a few would be a third of them or more: 200 MB of numbers.
+_MOST_DENSE = 5000
 _STARTS = 10
 
 
@@ -60,7 +62,8 @@ def find_clusters(
     link of that graph weighs exp(-d_ij^2 / (s_i s_j)), where d^2 is the expected squared distance beyond the least
     there is and s_i the d of the seventh neighbour, so that dense and sparse regions count alike; the rows of the first
     eigenvectors of the normalised Laplacian are then grouped by k-means. "kmeans" groups the means, and knows neither
-    standard deviations nor correlations. "auto" is spectral up to 20,000 points.
+    standard deviations nor correlations. "auto" is spectral up to 20,000 points, or
+    5,000 if there are a third as many groups as points or more.
 
     Parameters
     ----------
@@ -87,7 +90,12 @@ def find_clusters(
         raise ValueError(f"there must be 1 to {len(points):,} groups of {len(points):,} points, not {n_clusters:,}")
     if n_clusters == 1:
         return Clusters(np.zeros(len(points), np.int64), "kmeans", "one group of all points")
-    spectral = method == "spectral" or (method == "auto" and len(points) <= MOST_SPECTRAL)
+    too_many = _is_dense(len(points), n_clusters) and len(points) > _MOST_DENSE
+    if too_many and method == "spectral":
+        raise ValueError(
+            f"{n_clusters:,} groups of {len(points):,} points are too many for spectral clustering; use kmeans"
+        )
+    spectral = method == "spectral" or (method == "auto" and len(points) <= MOST_SPECTRAL and not too_many)
     found = _neighbor_graph(points, n_clusters, progress) if spectral else None
     if found is not None:
         labels = _group(_eigenvectors(found.graph, n_clusters), n_clusters, seed)
@@ -137,12 +145,17 @@ def _weighted(positions: Int[np.ndarray, "points width"], costs: Float[np.ndarra
     return sparse.csr_array(graph.maximum(graph.T))
 
 
+def _is_dense(n_points: int, count: int) -> bool:
+    """Whether all eigenvectors are computed: of few points, or where iteration has little to save."""
+    return n_points <= max(_DENSE, 3 * count)
+
+
 def _eigenvectors(graph: sparse.csr_array, count: int) -> Float[np.ndarray, "points count"]:
     """Give the first eigenvectors of the normalised Laplacian, each row scaled to length 1."""
     root = np.sqrt(graph.sum(axis=1))
     scaled = sparse.csr_array(sparse.diags_array(1.0 / root) @ graph @ sparse.diags_array(1.0 / root))
     n_points = len(root)
-    if n_points <= max(_DENSE, 3 * count):
+    if _is_dense(n_points, count):
         vectors = np.linalg.eigh(scaled.toarray())[1][:, -count:]
     else:
         start = np.random.default_rng(0).standard_normal(n_points)

@@ -97,7 +97,7 @@ def _training(run: Run) -> dict[str, Any]:
 
 
 def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _short(value: Any) -> float | None:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Shaped
 
 from corrvae.answers.run import Run
 from corrvae.answers.writing import BlockWriter, Columns, writing
+from corrvae.drafts import draft_of_file
 from corrvae.inference import infer_posterior
 from corrvae.nn.features import FeatureTable
 from corrvae.tables import shape_of
@@ -97,22 +98,15 @@ def write_npy(path: Path, blocks: Iterator[EmbeddingBlock], n_rows: int, n_compo
     ...     names.name, np.load(Path(folder, "z.npy")).sum()
     ('z.ids.csv', np.float32(6.0))
     """
-    beside, draft = path.with_suffix(".ids.csv"), path.with_name(f".{path.name}.part")
-    array = np.lib.format.open_memmap(draft, "w+", np.float32, (n_rows, 2 * n_components)) if n_rows else None
-    try:
-        with writing(beside) as names:
-            begin = 0
-            for block in blocks:
-                if array is not None:
-                    array[begin : begin + len(block.ids)] = np.concatenate([block.mean, block.stddev], axis=1)
-                names.write({"id": block.ids})
-                begin += len(block.ids)
-            if array is not None:
-                array.flush()
-                del array
-            draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    beside = path.with_suffix(".ids.csv")
+    kind = np.dtype("<f4")
+    header = {"descr": kind.str, "fortran_order": False, "shape": (n_rows, 2 * n_components)}
+    with writing(beside) as names, draft_of_file(path) as draft, draft.open("wb") as stream:
+        # not through a memory map: on a full disk the system ends a program that writes to one
+        np.lib.format.write_array_header_1_0(stream, header)
+        for block in blocks:
+            stream.write(np.concatenate([block.mean, block.stddev], axis=1, dtype=kind).tobytes())
+            names.write({"id": block.ids})
     return beside
 
 

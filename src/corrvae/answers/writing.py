@@ -6,7 +6,6 @@ not reach, and as many of a single as tell it from its neighbours; Parquet and N
 
 import csv
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from corrvae.answers.tables import AnswerTable
+from corrvae.drafts import draft_of_file
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def writing(path: Path, facts: Mapping[str, Any] | None = None) -> Iterator[Bloc
     ...     path.read_text().split()
     ['id,z0', '7,0.1', '8,0.333333333']
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with draft_of_file(path) as draft:
         if path.suffix.lower() == ".parquet":
             writer = _ParquetWriter(draft, facts or {})
             try:
@@ -99,9 +98,6 @@ def writing(path: Path, facts: Mapping[str, Any] | None = None) -> Iterator[Bloc
         else:
             with draft.open("w", encoding="utf-8", newline="") as stream:
                 yield CsvWriter(stream)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def write_table(table: AnswerTable, writer: BlockWriter) -> None:

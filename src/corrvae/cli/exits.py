@@ -1,5 +1,7 @@
 """How a command ends: what went wrong as one sentence on stderr, and the exit code that says what kind it was."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EFBIG, ENOSPC
@@ -8,9 +10,10 @@ import typer
 
 INTERRUPTED = 1  # stopped, or not all of it done; what is done is kept
 BAD_INPUT = 2
-FAILED = 3  # training broke, or the disk is full
+FAILED = 3  # training broke, or the disk or the memory is full
 
 _NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
+_NO_MEMORY = ("out of memory", "allocate memory", "not enough memory")
 
 
 @contextmanager
@@ -42,10 +45,31 @@ def plainly(stopped: str = "stopped") -> Iterator[None]:
         cause = error.__cause__
         no_room = isinstance(cause, OSError) and cause.errno in _NO_ROOM
         _end(str(error), FAILED if no_room else BAD_INPUT, error)
+    except MemoryError as error:
+        _end(_of_memory(error), FAILED, error)
+    except RuntimeError as error:
+        # torch has no error of its own for the memory of a CPU
+        if not any(words in str(error).lower() for words in _NO_MEMORY):
+            raise
+        _end(_of_memory(error), FAILED, error)
     except KeyboardInterrupt as error:
         _end(stopped, INTERRUPTED, error)
 
 
+def drop_output() -> None:
+    """Forget what stdout still holds and cannot write, which would fail again when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_memory(error: BaseException) -> str:
+    problem = next(iter(str(error).splitlines()), "")
+    return "there is not enough memory for this" + (f" ({problem})" if problem else "")
+
+
 def _end(sentence: str, code: int, cause: BaseException) -> None:
+    drop_output()
     typer.echo(sentence, err=True)
     raise typer.Exit(code) from cause

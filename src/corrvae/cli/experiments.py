@@ -10,7 +10,7 @@ import typer
 
 from corrvae.cli.application import app, data_app
 from corrvae.cli.exits import INTERRUPTED, plainly
-from corrvae.cli.outputs import Output, warnings_said
+from corrvae.cli.outputs import Output, to_stdout, warnings_said
 from corrvae.cli.plot import draw_run
 from corrvae.experiments.recipes import RECIPES
 
@@ -62,10 +62,11 @@ def report(
 
         with warnings_said(output.say):
             path = draw_run(results, out, quiet=quiet) if is_run_folder(results) else write_report(results, out)
-    if as_json:
-        output.document({"out": str(path)})
-    elif not quiet:
-        typer.echo(f"The report is in {path}")
+        if as_json:
+            output.document({"out": str(path)})
+        elif not quiet:
+            with to_stdout():
+                typer.echo(f"The report is in {path}")
 
 
 def _models_help() -> str:
@@ -144,9 +145,10 @@ def data_get(
         from corrvae.datasets.getting import get
 
         got = get(name, source, progress=False if quiet else None)
-    if as_json:
-        facts = {"name": name, "path": str(got.path), "was_there": got.was_there, "terms": got.terms}
-        Output(as_json=True).document(facts)
-    elif not quiet:
-        typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
-        typer.echo(got.terms)
+        if as_json:
+            facts = {"name": name, "path": str(got.path), "was_there": got.was_there, "terms": got.terms}
+            Output(as_json=True).document(facts)
+        elif not quiet:
+            with to_stdout():
+                typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
+                typer.echo(got.terms)

@@ -7,6 +7,7 @@ import typer
 
 from corrvae.cli.application import app
 from corrvae.cli.exits import INTERRUPTED, plainly
+from corrvae.cli.outputs import to_stdout
 
 _DATA, _MODEL, _TRAINING, _RUN = "Files", "Model", "Training", "Run"
 
@@ -154,12 +155,13 @@ def fit(
 
         options = {name: value for name, value in given.items() if name in SETTINGS}
         outcome = run_fit(Request(out, options, config, resume, overwrite, quiet))
-    if as_json:
-        import json
+    with plainly(), to_stdout():
+        if as_json:
+            import json
 
-        typer.echo(json.dumps(outcome.summary, indent=1))
-    elif not quiet:
-        typer.echo(_sentence(outcome.summary))
+            typer.echo(json.dumps(outcome.summary, indent=1))
+        elif not quiet:
+            typer.echo(_sentence(outcome.summary))
     if outcome.stopped == "interrupted":
         typer.echo(f"stopped before the end; {resume_command(out)} goes on", err=True)
         raise typer.Exit(INTERRUPTED)

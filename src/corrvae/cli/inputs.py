@@ -52,7 +52,7 @@ def read_inputs(settings: Mapping[str, Any], say: Say) -> Inputs:
         Takes a sentence.
     """
     path = Path(settings["features"])
-    features = read_features(path, id_column=settings["id_column"], layout=settings["layout"])
+    features = read_features(path, id_column=settings["id_column"], layout=settings["layout"], say=say)
     say(f"{path}: {_count(features.n_rows, 'row')} of {_count(features.n_columns, 'feature')}")
     if settings["empty_cells"] == "error":
         refuse_empty_cells(path, features)

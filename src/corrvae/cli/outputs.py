@@ -1,7 +1,6 @@
 """Where a command's answer goes: a file by the ending of its name, else CSV or one JSON document on stdout."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
+
+from corrvae.cli.exits import drop_output
 
 if TYPE_CHECKING:
     from corrvae.answers.tables import AnswerTable
@@ -104,8 +105,7 @@ def to_stdout() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # what is still buffered would fail again when Python ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         raise typer.Exit from None
 
 
@@ -114,9 +114,12 @@ def warnings_said(say: Callable[[str], None]) -> Iterator[None]:
     """Tell warnings in their own words, without the line of code that they come from."""
     import warnings
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        yield
-    for warning in caught:
-        if not issubclass(warning.category, DeprecationWarning | PendingDeprecationWarning | ImportWarning):
-            say(str(warning.message))
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            yield
+    finally:  # what was warned of may be why the rest failed
+        for warning in caught:
+            if not issubclass(warning.category, DeprecationWarning | PendingDeprecationWarning | ImportWarning):
+                say(str(warning.message))

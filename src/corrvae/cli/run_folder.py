@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
+from corrvae.drafts import draft_of_file
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
 _CONFIG, _NEW = "config.json", "model.new"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
-_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, *_MODEL))) + r"|\.model\.new\..*")
+_DRAFT = re.compile(r"\.model\.new\..*|\.run\.toml\.[0-9]+\.part")
+_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
 
@@ -53,7 +55,8 @@ class RunFolder:
 
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that holds anything but a run that may be overwritten."""
-        found = self._listed()
+        # a draft alone is what a run leaves that was killed as it began
+        found = [name for name in self._listed() if not _DRAFT.fullmatch(name)]
         if not found:
             return
         strangers = [name for name in found if not _OURS.fullmatch(name)]
@@ -66,19 +69,18 @@ class RunFolder:
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
 
     def begin(self, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """Make the folder with the settings in it; a run that was there goes."""
-        for name in self._listed():
-            place = self.path / name
-            if name != RUN and place.is_dir() and not place.is_symlink():
-                shutil.rmtree(place)
-            elif name != RUN:
-                place.unlink()
+        """Make the folder with the settings in it; a run that was there goes, once there is room for the new file."""
+        before = [name for name in self._listed() if name != RUN]
         self.path.mkdir(parents=True, exist_ok=True)
         repeat = "# The settings of a run; corrvae fit --config with this file and --out repeats it.\n"
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
-        draft = self.path / f".{_NEW}.{RUN}"
-        draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
-        draft.replace(self.path / RUN)
+        with draft_of_file(self.path / RUN) as draft:
+            draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
+            for place in (self.path / name for name in before if name != draft.name):
+                if place.is_dir() and not place.is_symlink():
+                    shutil.rmtree(place)
+                else:
+                    place.unlink()
 
     def abandon(self) -> None:
         """Remove the folder of a run that was refused before it made a step."""
@@ -108,7 +110,7 @@ class RunFolder:
             Those that the caller gave, as `corrvae.cli.settings.resolve` leaves them.
         """
         for name, value in given.items():
-            if name not in _FREE and value not in ("auto", kept[name]):
+            if name not in _FREE and not _agree(value, kept[name]):
                 raise FolderError(
                     self.path,
                     f"this run has {name} = {_shown(kept[name])}, not {_shown(value)}, and cannot go on otherwise; "
@@ -151,6 +153,13 @@ class RunFolder:
         if not self.path.is_dir():
             raise FolderError(self.path, "there is a file of this name; choose another")
         return sorted(place.name for place in self.path.iterdir())
+
+
+def _agree(given: Any, kept: Any) -> bool:
+    """Whether a setting is the run's own, or leaves it to the run; of one with parts, each of them."""
+    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        return all(map(_agree, given, kept))
+    return given in ("auto", kept)
 
 
 def _shown(value: Any) -> str:

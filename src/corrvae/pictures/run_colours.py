@@ -1,6 +1,7 @@
 """By what the points of a map are coloured: groups that were found, or a column of a file."""
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -108,12 +109,17 @@ def _read_column(path: Path, column: str) -> dict[Any, str]:
             text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataFileError(path, "this is neither Parquet nor text in UTF-8") from error
-    lines = text.splitlines()
-    first = lines[0] if lines else ""
-    rows = csv.reader(lines, delimiter=max(",\t;", key=first.count))
-    names = [name.strip() for name in next(rows, [])]
-    place = _place(path, names, column)
-    return {row[0].strip(): row[place].strip() for row in rows if len(row) > place}
+    # as it is: a field in quotes may hold line ends, and other signs that end lines elsewhere
+    stream = io.StringIO(text, newline="")
+    first = stream.readline()
+    stream.seek(0)
+    rows = csv.reader(stream, delimiter=max(",\t;", key=first.count))
+    try:
+        names = [name.strip() for name in next(rows, [])]
+        place = _place(path, names, column)
+        return {row[0].strip(): row[place].strip() for row in rows if len(row) > place}
+    except csv.Error as error:
+        raise DataFileError(path, f"cannot be read as delimited text ({error})") from error
 
 
 def _from_parquet(path: Path, column: str) -> dict[Any, str]:
@@ -126,7 +132,9 @@ def _from_parquet(path: Path, column: str) -> dict[Any, str]:
     except pa.ArrowException as error:
         raise DataFileError(path, f"this Parquet file cannot be read ({error})") from error
     ids, values = (part.to_pylist() for part in table.columns)
-    return {name: "" if value is None else str(value) for name, value in zip(ids, values, strict=True)}
+    # what is not equal to itself is not a number: a table's way to leave a number out
+    absent = (value is None or value != value for value in values)
+    return {name: "" if no else str(value) for name, value, no in zip(ids, values, absent, strict=True)}
 
 
 def _place(path: Path, names: list[str], column: str) -> int:

@@ -50,8 +50,11 @@ def read_npz(path: Path) -> Features:
             check_archive(path, stream)
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            if "format" in arrays:
+                # SciPy reads the arrays of a sparse matrix itself
+                is_sparse = "format" in archive.files
+                wanted = [name for name in archive.files if name == "shape" or not is_sparse]
+                arrays = {name: archive[name] for name in wanted}
+            if is_sparse:
                 stream.seek(0)
                 return Features(_sparse(path, _load_sparse(path, stream, arrays)), None, None)
     except _WRONG as error:

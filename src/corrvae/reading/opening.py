@@ -1,13 +1,13 @@
 """Features from a file of any kind."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import PARQUET_MAGIC, open_data
 from corrvae.reading.features import Features
-from corrvae.reading.layouts import check_layout, find_layout
+from corrvae.reading.layouts import check_layout, find_layout, tell_long
 from corrvae.reading.long import read_long
 from corrvae.reading.tables import TableFile
 from corrvae.reading.wide import read_wide
@@ -21,11 +21,12 @@ def read_features(
     id_column: str | None = None,
     layout: str = "auto",
     names: Sequence[str] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Features:
     r"""Read a table of features: text, Parquet, NPZ, NPY or annotated data. Its content decides what it is.
 
-    Text has commas, tabs, semicolons or blanks between fields, and may be compressed with gzip; lines that begin with
-    ``#`` or ``%`` are comments. Warnings tell what was left out or added up.
+    Text has commas, tabs, semicolons or blanks between fields, and may be compressed with gzip; lines before
+    the first one of the table that begin with ``#`` or ``%`` are comments. Warnings tell what was left out or added up.
 
     Parameters
     ----------
@@ -35,11 +36,13 @@ def read_features(
         The name of the column of ids; without it, the index of a pandas frame in Parquet, else the first column.
     layout
         "wide": a row for each data point, a column for each feature. "long": a row for each point and item, with the
-        columns id, item and, if it is there, value. "auto": long if there are two to four columns, and ids repeat or
-        items are no numbers.
+        columns id, item and, if it is there, value. "auto": long if there are two to four columns, and items
+        are no numbers or have a usual name such as "item"; where only ids that repeat tell, the file is refused.
     names
         The columns that the result must have, in this order: those that a model was trained with. A wide table has to
         have them all; items of a long one that are not among them are left out.
+    say
+        Takes a sentence on how the columns of a long table are read.
 
     Raises
     ------
@@ -68,7 +71,12 @@ def read_features(
     table = _open_table(path, magic, id_column)
     id_position = table.id_position(id_column)
     found = find_layout(table, id_position, wanted) if layout == "auto" else layout
-    return (read_long if found == "long" else read_wide)(table, id_position, wanted)
+    if found == "wide":
+        return read_wide(table, id_position, wanted)
+    features = read_long(table, id_position, wanted)
+    if say is not None:
+        say(f"{path}: {tell_long(table, id_position)}")
+    return features
 
 
 def _read_array(path: Path, magic: bytes, id_column: str | None) -> Features:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.files.lines import TidyLines, single_blanks, without_comments
+from corrvae.graphs.files.lines import TidyLines, single_blanks
 from corrvae.graphs.files.reading import FileLayout, open_data
 from corrvae.graphs.files.sniff import SAMPLE_LINE_BYTES, WHITESPACE, TextForm, sniff
 from corrvae.graphs.files.text import after_preamble, data_rows
@@ -49,7 +49,7 @@ class TextTable(TableFile):
 
     def sample(self, positions: Sequence[int]) -> list[list[str]]:
         """See `TableFile.sample`."""
-        rows = islice(data_rows(self.path, self._form), SAMPLE_ROWS)
+        rows = islice(self._rows(), SAMPLE_ROWS)
         return [[fields[k] for k in positions] for _, fields in rows if len(fields) == self.n_columns]
 
     def batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> "Iterator[list[pyarrow.Array]]":
@@ -61,12 +61,10 @@ class TextTable(TableFile):
         wanted = [str(k) for k in positions]
         of_kind = {"key": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
 
-        def tidy(lines: bytes) -> bytes:
-            return single_blanks(without_comments(lines)) if blanks else without_comments(lines)
-
         try:
             with after_preamble(self.path, self._form) as stream:
-                lines = io.BufferedReader(TidyLines(stream, tidy))
+                # comments are before the table only: an id may begin with # or %
+                lines = io.BufferedReader(TidyLines(stream, single_blanks if blanks else bytes))
                 if not lines.peek(1):
                     return
                 reader = csv.open_csv(
@@ -91,8 +89,11 @@ class TextTable(TableFile):
 
     def place(self, row: int) -> str:
         """See `TableFile.place`."""
-        line, _ = next(islice(data_rows(self.path, self._form), row, None))
+        line, _ = next(islice(self._rows(), row, None))
         return f"line {line}"
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        return data_rows(self.path, self._form, comments=False)
 
     def _refuse_empty_keys(self, batch: "pyarrow.RecordBatch", positions: Sequence[int], kinds: Sequence[Kind]) -> None:
         for column, kind in zip(batch.columns, kinds, strict=True):
@@ -101,7 +102,7 @@ class TextTable(TableFile):
 
     def _find_fault(self, positions: Sequence[int], kinds: Sequence[Kind]) -> None:
         """Read line by line, and raise at the first line that is not as it should be."""
-        for line, fields in data_rows(self.path, self._form):
+        for line, fields in self._rows():
             if len(fields) != self.n_columns:
                 raise DataFileError(
                     self.path,
@@ -120,10 +121,10 @@ class TextTable(TableFile):
 
 def _sniff(path: Path, header: bool | None) -> TextForm:
     # positions, so that a first column without a name, as a data frame's index has none, will do
-    form = sniff(path, FileLayout(columns=(0, 1), header=header))
+    form = sniff(path, FileLayout(columns=(0, 1), header=header), comments=False)
     first = [field.lower() for field in form.first_fields]
     if header is None and form.names is None and first and (first[0] in _ID_NAMES or first[1] in ITEM_NAMES):
-        return sniff(path, FileLayout(columns=(0, 1), header=True))
+        return sniff(path, FileLayout(columns=(0, 1), header=True), comments=False)
     return form
 
 

@@ -53,9 +53,12 @@ class TextForm:
     first_fields: list[str]
 
 
-def sniff(path: Path, layout: FileLayout) -> TextForm:
-    """Find out how a text file is laid out, as far as the caller has not said."""
-    sample = _sample(path)
+def sniff(path: Path, layout: FileLayout, *, comments: bool = True) -> TextForm:
+    """Find out how a text file is laid out, as far as the caller has not said.
+
+    Comments may come before the first line; with ``comments`` also among the others.
+    """
+    sample = _sample(path, comments)
     if not sample:
         raise DataFileError(path, "the file is empty: it holds no line but blank ones and comments")
     try:
@@ -93,7 +96,7 @@ def is_integer(field: str) -> bool:
     return _INTEGER.fullmatch(field) is not None and -(2**63) <= int(field) < 2**63
 
 
-def _sample(path: Path) -> list[tuple[int, str]]:
+def _sample(path: Path, comments: bool) -> list[tuple[int, str]]:
     """Give the first lines that are neither blank nor comments, with their numbers."""
     sample: list[tuple[int, str]] = []
     with open_data(path) as stream:
@@ -111,7 +114,7 @@ def _sample(path: Path) -> list[tuple[int, str]]:
                 raise DataFileError(path, f"line {number} is not UTF-8 text: byte {byte}, {error.reason}") from error
             if "\r" in line:
                 raise DataFileError(path, f"line {number} holds carriage returns; lines must end in newlines")
-            if line.strip() and not is_comment(line):
+            if line.strip() and not (is_comment(line) and (comments or not sample)):
                 sample.append((number, line))
     return sample
 

@@ -121,8 +121,8 @@ def _read_carefully(
     return code_pairs(pairs), np.array(conductances) if len(positions) > 2 else None
 
 
-def data_rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
-    """Give the line number and fields of every line of data."""
+def data_rows(path: Path, form: TextForm, *, comments: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """Give the line number and fields of every line of data, among which there may be comments or not."""
     number = form.preamble
 
     def lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -131,7 +131,7 @@ def data_rows(path: Path, form: TextForm) -> Iterator[tuple[int, list[str]]]:
             number += 1
             if len(line) > MOST_LINE_BYTES:
                 raise LongLineError(number)
-            if not is_comment(line):
+            if not (comments and is_comment(line)):
                 yield line
 
     with after_preamble(path, form) as stream:
