@@ -49,12 +49,12 @@ def test_what_is_wrong_is_said(tmp_path):
         colour_by_column(f"{tmp_path}/none.csv:age", IDS)
 
 
-def test_fields_in_quotes_may_hold_line_ends(tmp_path):
+def test_fields_may_hold_line_ends_in_quotes_and_signs_that_end_lines_elsewhere(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_bytes('id,note,town\r\na,"two\nlines",Rome\r\nb,"a\u2028b\x85",Oslo\r\n'.encode())
-    found = colour_by_column(f"{path}:town", IDS[:2])
-    assert found.names == {0.0: "Oslo", 1.0: "Rome"}
-    assert found.groups.tolist() == [1.0, 0.0]
+    path.write_bytes('id,note,town\r\na,"two\n\nlines",Rome\r\nb,c\u2028d,Oslo\r\n"c\nd",,Bonn\r\n'.encode())
+    found = colour_by_column(f"{path}:town", np.array(["a", "b", "c\nd"], dtype=object))
+    assert found.names == {0.0: "Bonn", 1.0: "Oslo", 2.0: "Rome"}
+    assert found.groups.tolist() == [2.0, 1.0, 0.0]
 
 
 def test_a_number_that_is_none_is_not_given(tmp_path):
