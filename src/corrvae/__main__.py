@@ -1,5 +1,18 @@
-"""``python -m corrvae`` is the command line."""
+"""``python -m corrvae`` is the command line, and so is the program ``corrvae``."""
 
-from corrvae.cli import app
+import sys
 
-app()
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is being read ends it with a word, as later on."""
+    try:
+        from corrvae.cli import app
+
+        app()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -47,6 +47,12 @@ def test_files_without_an_id_in_common_are_refused(tmp_path):
         inputs(tmp_path, FEATURES, "1,2\n")
 
 
+@pytest.mark.parametrize("missing", ["drop", "error"])
+def test_a_graph_of_which_no_edge_is_left_is_refused(tmp_path, missing):
+    with pytest.raises(DataFileError, match="none of its 2 edges has both ends among the features.*swapped"):
+        inputs(tmp_path, FEATURES, "ann,1\nbob,2\n", missing=missing)
+
+
 @pytest.mark.parametrize(("ids", "edges"), [(("007", "8", "9"), "007,8\n8,9\n"), (("1", "2", "x"), "1,2\n")])
 def test_numbers_and_strings_that_spell_them_match(ids, edges, tmp_path):
     rows = "".join(f"{value},1,2,3,4\n" for value in ids)

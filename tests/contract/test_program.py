@@ -55,3 +55,19 @@ def test_shells_can_complete(program, shell):
 def test_a_command_is_completed(program):
     found = program(_CORRVAE_COMPLETE="complete_bash", COMP_WORDS="corrvae nei", COMP_CWORD="1")
     assert found.stdout.split() == ["neighbors"]
+
+
+def test_ctrl_c_while_the_program_starts_is_answered():
+    """The signal comes while the first module of the command line is being read."""
+    script = """
+import signal, sys
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == "corrvae.cli.application":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+from corrvae.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "stopped\n")
