@@ -49,7 +49,7 @@ def test_files_without_an_id_in_common_are_refused(tmp_path):
 
 @pytest.mark.parametrize("missing", ["drop", "error"])
 def test_a_graph_of_which_no_edge_is_left_is_refused(tmp_path, missing):
-    with pytest.raises(DataFileError, match="none of its 2 edges has both ends among the features.*swapped"):
+    with pytest.raises(DataFileError, match=r"none of its 2 edges has both ends among the features.*swapped"):
         inputs(tmp_path, FEATURES, "ann,1\nbob,2\n", missing=missing)
 
 

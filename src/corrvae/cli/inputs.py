@@ -138,8 +138,8 @@ def _read_graph(path: Path, settings: Mapping[str, Any], features: Features, say
     if graph.n_edges and not joined.graph.n_edges:
         raise DataFileError(
             path,
-            f"none of its {_count(graph.n_edges, 'edge')} has both ends among the features, so there is nothing to learn "
-            "from it; are the two files what they should be, and not swapped?",
+            f"none of its {_count(graph.n_edges, 'edge')} has both ends among the features, so it teaches nothing; "
+            "are the two files what they should be, and not swapped?",
         )
     _tell_ids(path, joined, settings["missing"], say)
     return joined
