@@ -31,10 +31,12 @@ def test_the_first_lines_tell_the_form(tmp_path: Path, text, form):
     assert sniff(path, FileLayout()) == form
 
 
-USUAL = (
-    "person,friend user,member node,vertex a,b left,right id1,id2 id_1,id_2 from,to source,target i,j u,v x,y who,whom "
-    "parent,child trustor,trustee Person,FRIEND A,B user,user_2 user,user.1 person1,person2 src,dst FromNodeId,ToNodeId"
-).split()
+USUAL = [
+    "person,friend", "user,member", "node,vertex", "a,b", "left,right", "id1,id2",
+    "id_1,id_2", "from,to", "source,target", "i,j", "u,v", "x,y",
+    "who,whom", "parent,child", "trustor,trustee", "Person,FRIEND", "A,B", "user,user_2",
+    "user,user.1", "person1,person2", "src,dst", "FromNodeId,ToNodeId",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("names", USUAL)

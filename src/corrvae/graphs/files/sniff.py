@@ -19,8 +19,9 @@ _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 _NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
 # What columns of ids are usually called; each may have a number, as in user_1 and user_2, or user and user.1.
 _USUAL_NAMES = frozenset(
-    "source target from to src dst fromnodeid tonodeid source_id target_id from_id to_id src_id dst_id "
-    "id node vertex user member person friend left right who whom parent child trustor trustee".split()
+    {"source", "target", "from", "to", "src", "dst", "fromnodeid", "tonodeid", "id", "node", "vertex", "user", "member"}
+    | {"person", "friend", "left", "right", "who", "whom", "parent", "child", "trustor", "trustee"}
+    | {f"{end}_id" for end in ("source", "target", "from", "to", "src", "dst")}
 )
 _USUAL_LETTERS = frozenset("abijuvxy")
 _NUMBERED = re.compile(r"(.*?)[_.]?[0-9]+")
