@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corrvae.answers.naming import find_known, read_ids, read_pairs, spell_like
+from corrvae.answers.naming import find_known, find_known_pairs, read_ids, read_pairs, spell_like
 from corrvae.errors import DataFileError
 from corrvae.graphs.ids import id_array
 
@@ -67,6 +67,45 @@ def test_pairs_come_from_parquet(tmp_path):
 
     pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"]}).to_parquet(tmp_path / "pairs.parquet")
     assert read_pairs(tmp_path / "pairs.parquet").ids.tolist() == [["x", "y"], ["y", "z"]]
+
+
+KNOWN = np.array(["ann", "bob", "cem"], dtype=object)
+
+
+def test_a_first_line_that_alone_is_unknown_is_a_header(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("# ours\nhe,she\nbob,ann\nann,cem\n")
+    with pytest.warns(
+        UserWarning, match=r"^line 2 of the pairs is taken for a header: 'he' and 'she' are no ids of run$"
+    ):
+        found = find_known_pairs(read_pairs(path), KNOWN, "run")
+    assert found.tolist() == [["bob", "ann"], ["ann", "cem"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("he,she\nbob,zed\n", r"^3 ids are .*\(line 1\)$"),
+        ("he,she\nbob,he\n", r"^3 ids are .*\(line 1\)$"),
+        ("ann,she\nbob,ann\n", r"^id 'she' is .*\(line 1\)$"),
+        ("bob,ann\nhe,she\n", r"^2 ids are .*\(line 2\)$"),
+        ("he,she\n", r"^2 ids are .*\(line 1\)$"),
+        ("source,target\nhe,she\nbob,ann\n", r"^2 ids are .*\(line 2\)$"),
+    ],
+)
+def test_other_unknown_ids_of_pairs_are_refused(text, words, tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        find_known_pairs(read_pairs(path), KNOWN, "run")
+
+
+def test_the_first_row_of_parquet_is_no_header(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame({"a": ["he", "bob"], "b": ["she", "ann"]}).to_parquet(tmp_path / "pairs.parquet")
+    with pytest.raises(ValueError, match=r"^2 ids are .*\(row 0 \(from 0\)\)$"):
+        find_known_pairs(read_pairs(tmp_path / "pairs.parquet"), KNOWN, "run")
 
 
 def test_a_file_without_pairs_is_refused(tmp_path):

@@ -42,6 +42,39 @@ def test_ids_of_one_file_only_are_refused_if_asked_to(tmp_path):
     assert (read.graph.n_edges, len(said)) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        ("ann,bob\nbob,cem\ncem,dee\n", "is 1 id only in the graph (dee)"),
+        ("ann,bob\nbob,cem\ncem,dee\ndee,eve\n", "are 2 ids only in the graph (dee, eve)"),
+        ("ann,bob\n", "is 1 id only in the features (cem)"),
+        ("ann,dee\nann,eve\n", "are 2 ids only in the graph (dee, eve) and 2 ids only in the features (bob, cem)"),
+        ("he,she\nann,bob\nbob,cem\n", "are 2 ids only in the graph (he, she, perhaps the header of the graph file)"),
+    ],
+)
+def test_what_is_in_one_file_only_is_said_in_its_number(graph, found, tmp_path):
+    with pytest.raises(DataFileError) as caught:
+        inputs(tmp_path, FEATURES, graph, missing="error")
+    assert caught.value.problem == f"there {found}; --missing drop goes on"
+
+
+def test_a_header_taken_for_an_edge_is_suspected(tmp_path):
+    _, said = inputs(tmp_path, FEATURES, "he,she\nann,bob\nbob,cem\n")
+    left_out = "2 ids of the graph without features left out, with 1 edge: he, she"
+    assert said[2:] == [f"{left_out}, perhaps the header of the graph file"]
+    _, said = inputs(tmp_path, FEATURES, "ann,bob\nbob,cem\nhe,she\n")
+    assert said[2:] == [left_out]
+    read, said = inputs(tmp_path, FEATURES, "Person,Friend\nann,bob\nbob,cem\n")
+    assert (read.graph.n_edges, len(said)) == (2, 2)
+
+
+@pytest.mark.parametrize("header", ["person,friend\n", "source,target,weight\n"])
+def test_a_graph_of_a_header_only_is_refused(header, tmp_path):
+    with pytest.raises(DataFileError) as caught:
+        inputs(tmp_path, FEATURES, header)
+    assert caught.value.problem == "there are no edges in it; leave the graph out for a plain VAE"
+
+
 def test_files_without_an_id_in_common_are_refused(tmp_path):
     with pytest.raises(DataFileError, match=r"none of its ids \(1, 2\) is an id of the features \(ann, bob, cem\)"):
         inputs(tmp_path, FEATURES, "1,2\n")

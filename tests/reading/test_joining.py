@@ -1,10 +1,11 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.reading import Features
-from corrvae.reading.joining import join, name_some
+from corrvae.reading.joining import are_first_line, join, name_some
 from corrvae.reading.keys import as_ids
 
 POINTS = [str(k) for k in range(12)]
@@ -38,6 +39,32 @@ def test_rows_without_ids_are_counted():
     joined = join(features, CorrelationGraph.from_edges([(2, 0), (2, 7)]))
     assert joined.graph.edges.tolist() == [[0, 2]]
     assert (joined.only_rows.tolist(), joined.only_vertices.tolist()) == ([1], [7])
+
+
+@pytest.mark.parametrize(
+    ("ids", "text", "columns", "expected"),
+    [
+        (["he", "she"], "# ours\nhe,she\nann,bob\n", None, True),
+        (["she", "he"], "he,w,she\nann,x,bob\n", [0, 2], True),
+        (["he", "she"], "he,w,she\nann,x,bob\n", None, False),
+        (["he"], "he,she\nann,bob\n", None, False),
+        (["he", "she", "it"], "he,she\nann,it\n", None, False),
+        ([8, 9], "8,9\n1,2\n", None, False),
+        (["he", "she"], "source,target\nhe,she\nann,bob\n", None, False),
+        ([], "ann,bob\n", None, False),
+    ],
+)
+def test_the_ids_of_the_first_line_are_known_again(ids, text, columns, expected, tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text(text)
+    assert are_first_line(np.array(ids, dtype=object), path, columns, None) is expected
+
+
+def test_parquet_has_no_first_line(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame({"a": ["he"], "b": ["she"]}).to_parquet(tmp_path / "edges.parquet")
+    assert not are_first_line(np.array(["he", "she"], dtype=object), tmp_path / "edges.parquet", None, None)
 
 
 def test_a_few_ids_are_named():

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +111,13 @@ class FilePairs:
         One pair in each row.
     place
         Says where in the file the k-th pair is.
+    headless
+        Whether the first pair may be the names of the columns, because no header was seen.
     """
 
     ids: Shaped[np.ndarray, "pairs 2"]
     place: Callable[[int], str]
+    headless: bool = False
 
 
 def read_pairs(path: Path) -> FilePairs:
@@ -136,7 +140,41 @@ def read_pairs(path: Path) -> FilePairs:
     if not magic:
         raise DataFileError(path, "the file is empty")
     table = (read_parquet if magic == PARQUET_MAGIC else read_text)(path, FileLayout())
-    return FilePairs(table.coded.distinct[table.coded.codes], table.place)
+    return FilePairs(table.coded.distinct[table.coded.codes], table.place, table.headless)
+
+
+def find_known_pairs(pairs: FilePairs, known: Shaped[np.ndarray, " known"], of: str) -> Shaped[np.ndarray, "pairs 2"]:
+    """Give a file's pairs as the known ids are spelled, and refuse ids that are not among them.
+
+    Where only the first line has unknown ids, and no other, it is a header; a warning says that it was left out.
+
+    Parameters
+    ----------
+    pairs
+        The pairs.
+    known
+        The ids there are.
+    of
+        Whose they are, for the error.
+
+    Examples
+    --------
+    >>> pairs = FilePairs(np.array([["7", "8"], ["8", "7"]], dtype=object), "line {}".format)
+    >>> find_known_pairs(pairs, np.array([7, 8]), "run").tolist()
+    [[7, 8], [8, 7]]
+    """
+    ids, skipped = pairs.ids, 0
+    if pairs.headless and len(ids) > 1:
+        missing = VertexIds(known.copy(), len(known)).find(spell_like(ids.ravel(), known)).reshape(-1, 2) < 0
+        if missing[0].all() and not missing[1:].any():
+            first, second = ids[0].tolist()
+            warnings.warn(
+                f"{pairs.place(0)} of the pairs is taken for a header: {first!r} and {second!r} are no ids of {of}",
+                stacklevel=3,
+            )
+            ids, skipped = ids[1:], 1
+    flat = find_known(ids.ravel(), known, of, lambda position: pairs.place(position // 2 + skipped))
+    return flat.reshape(-1, 2)
 
 
 def _as_integer(value: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 
 from corrvae.answers.clusters import find_clusters
 from corrvae.answers.likely_links import best_pairs
-from corrvae.answers.naming import FilePairs, find_known
+from corrvae.answers.naming import FilePairs, find_known, find_known_pairs
 from corrvae.answers.run import Run
 from corrvae.answers.tables import AnswerTable, neighbors_table, pairs_table, score_table
 from corrvae.scoring.assignment import assign
@@ -163,8 +163,7 @@ def ask_scores(
         of = str(run.path) if features is None else "the file of features"
     else:
         known, of = np.arange(features.n_rows), "the file of features"
-    flat = find_known(pairs.ids.ravel(), known, of, lambda position: pairs.place(position // 2))
-    return pairs_table(run.score_pairs(flat.reshape(-1, 2), features, metric=metric))
+    return pairs_table(run.score_pairs(find_known_pairs(pairs, known, of), features, metric=metric))
 
 
 def ask_matches(

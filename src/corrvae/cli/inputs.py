@@ -13,7 +13,7 @@ from corrvae.errors import DataFileError
 from corrvae.graphs import CorrelationGraph
 from corrvae.reading.cells import refuse_empty_cells, uneven_columns
 from corrvae.reading.features import Features
-from corrvae.reading.joining import Joined, join, name_some
+from corrvae.reading.joining import Joined, are_first_line, join, name_some
 from corrvae.reading.kinds import choose_likelihood
 from corrvae.reading.opening import read_features
 from corrvae.tables import fingerprint
@@ -126,6 +126,8 @@ def _read_graph(path: Path, settings: Mapping[str, Any], features: Features, say
         id_kind="string" if strings else None,
         keep_isolated=True,
     )
+    if not graph.n_vertices:
+        raise DataFileError(path, "there are no edges in it; leave the graph out for a plain VAE")
     joined = join(features, graph)
     say(f"{path}: {_count(graph.n_edges, 'edge')} between {_count(graph.n_vertices, 'point')}")
     if len(joined.only_vertices) == graph.n_vertices:
@@ -141,21 +143,25 @@ def _read_graph(path: Path, settings: Mapping[str, Any], features: Features, say
             f"none of its {_count(graph.n_edges, 'edge')} has both ends among the features, so it teaches nothing; "
             "are the two files what they should be, and not swapped?",
         )
-    _tell_ids(path, joined, settings["missing"], say)
+    header = are_first_line(joined.only_vertices, path, settings["graph_columns"], conductance)
+    _tell_ids(path, joined, settings["missing"], ", perhaps the header of the graph file" if header else "", say)
     return joined
 
 
-def _tell_ids(path: Path, joined: Joined, missing: str, say: Say) -> None:
+def _tell_ids(path: Path, joined: Joined, missing: str, guess: str, say: Say) -> None:
     rows, vertices = joined.only_rows, joined.only_vertices
     if missing == "error" and (len(rows) or len(vertices)):
-        places = ((vertices, "the graph"), (rows, "the features"))
-        said = [f"{_count(len(ids), 'id')} only in {where} ({name_some(ids)})" for ids, where in places if len(ids)]
-        raise DataFileError(
-            path, f"there {'are' if len(said) > 1 else 'is'} {' and '.join(said)}; --missing drop goes on"
-        )
+        places = ((vertices, "the graph", guess), (rows, "the features", ""))
+        found = [place for place in places if len(place[0])]
+        said = [f"{_count(len(ids), 'id')} only in {where} ({name_some(ids)}{note})" for ids, where, note in found]
+        verb = "is" if len(found) == len(found[0][0]) == 1 else "are"
+        raise DataFileError(path, f"there {verb} {' and '.join(said)}; --missing drop goes on")
     if len(vertices):
         lost = _count(joined.n_edges_lost, "edge")
-        say(f"{_count(len(vertices), 'id')} of the graph without features left out, with {lost}: {name_some(vertices)}")
+        say(
+            f"{_count(len(vertices), 'id')} of the graph without features left out, with {lost}: "
+            f"{name_some(vertices)}{guess}"
+        )
     if len(rows):
         say(
             f"{_count(len(rows), 'id')} of the features not in the graph, kept as points without edges: "

@@ -1,6 +1,8 @@
 """A table and a graph of the same data points, which two files may list in part."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -67,6 +69,38 @@ def join(features: Features, graph: CorrelationGraph) -> Joined:
         graph.ids[row_of < 0],
         graph.n_edges - len(kept),
     )
+
+
+def are_first_line(
+    ids: Shaped[np.ndarray, " ids"], path: Path, columns: Sequence[str | int] | None, conductance: str | int | None
+) -> bool:
+    r"""Whether ids are exactly those of the first line of a graph's file, which then may be a header.
+
+    Parameters
+    ----------
+    ids
+        The ids that have no row.
+    path
+        The file of the graph.
+    columns, conductance
+        As in `CorrelationGraph.from_file`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.csv")
+    ...     _ = path.write_text("he,she\nann,bob\n")
+    ...     are_first_line(np.array(["he", "she"], dtype=object), path, None, None)
+    True
+    """
+    # no more than a line has, so that a file is not opened again for nothing
+    if not 1 <= len(ids) <= 2:
+        return False
+    from corrvae.graphs.files.reading import FileLayout
+    from corrvae.graphs.files.text import possible_names
+
+    return set(possible_names(path, FileLayout(columns, conductance))) == set(map(str, ids.tolist()))
 
 
 def name_some(ids: Shaped[np.ndarray, " ids"]) -> str:

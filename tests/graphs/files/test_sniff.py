@@ -31,6 +31,45 @@ def test_the_first_lines_tell_the_form(tmp_path: Path, text, form):
     assert sniff(path, FileLayout()) == form
 
 
+USUAL = [
+    "person,friend", "user,member", "node,vertex", "a,b", "left,right", "id1,id2",
+    "id_1,id_2", "from,to", "source,target", "i,j", "u,v", "x,y",
+    "who,whom", "parent,child", "trustor,trustee", "Person,FRIEND", "A,B", "user,user_2",
+    "user,user.1", "person1,person2", "src,dst", "FromNodeId,ToNodeId",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", USUAL)
+def test_usual_names_are_a_header(tmp_path: Path, names):
+    path = tmp_path / "edges"
+    path.write_text(f"{names}\nann,bob\nbob,cem\n")
+    form = sniff(path, FileLayout())
+    assert (form.names, form.first_fields) == (names.split(","), ["ann", "bob"])
+    # but not when one of them is an id further on
+    path.write_text(f"{names}\nann,bob\nbob,{names.split(',')[1]}\n")
+    assert sniff(path, FileLayout()).names is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n",
+        "a,b\nc,d\n",
+        "x,y\nann,z\n",
+        "person,ann\nbob,cem\n",
+        "a,friend\nbob,cem\n",
+        "user1,user2\nuser3,user4\n",
+        "user_1,user_2\nann,USER_17\n",
+        "p1,p2\nann,bob\n",
+        "a1,a2\nann,bob\n",
+    ],
+)
+def test_names_that_could_well_be_ids_are_no_header(tmp_path: Path, text):
+    path = tmp_path / "edges"
+    path.write_text(text)
+    assert sniff(path, FileLayout()).names is None
+
+
 def test_a_first_line_without_end_is_refused(tmp_path):
     path = tmp_path / "edges"
     path.write_bytes(b"1 2\n" + b"3" * (2**23 + 1))

@@ -49,11 +49,15 @@ class FileLayout:
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """What a file held, with `place` to say where in the file the k-th pair stands."""
+    """What a file held, with `place` to say where in the file the k-th pair stands.
+
+    ``headless`` tells that no header was seen where there could be one, so that the first pair may be names.
+    """
 
     coded: CodedPairs
     conductances: Float[np.ndarray, " pairs"] | None
     place: Callable[[int], str]
+    headless: bool = False
 
 
 def read_file(

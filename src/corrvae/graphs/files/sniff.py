@@ -17,12 +17,14 @@ _BLANKS = re.compile(r"[ \t\v\f\r]+")
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 # A decimal comma is a number too, when the question is whether a line holds names.
 _NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
-# No single letters: those are likelier to be ids.
+# What columns of ids are usually called; each may have a number, as in user_1 and user_2, or user and user.1.
 _USUAL_NAMES = frozenset(
-    {"source", "target", "from", "to", "src", "dst", "fromnodeid", "tonodeid"}
+    {"source", "target", "from", "to", "src", "dst", "fromnodeid", "tonodeid", "id", "node", "vertex", "user", "member"}
+    | {"person", "friend", "left", "right", "who", "whom", "parent", "child", "trustor", "trustee"}
     | {f"{end}_id" for end in ("source", "target", "from", "to", "src", "dst")}
-    | {f"{thing}{gap}{end}" for thing in ("node", "vertex", "user", "id") for gap in ("", "_") for end in (1, 2)}
 )
+_USUAL_LETTERS = frozenset("abijuvxy")
+_NUMBERED = re.compile(r"(.*?)[_.]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,23 @@ def _has_header(rows: list[list[str]], layout: FileLayout) -> bool:
         below = [row[k] for row in others if len(row) > k]
         if below and not _NUMBER.fullmatch(name) and all(map(_NUMBER.fullmatch, below)):
             return True
-    ids = {field for row in others for field in row}
-    return len(first) > 1 and all(name.lower() in _USUAL_NAMES and name not in ids for name in first[:2])
+    return _are_usual_names(first[:2], {field for row in others for field in row})
+
+
+def _are_usual_names(names: list[str], fields: set[str]) -> bool:
+    """Whether names are those that columns of ids usually have, and do not look like the fields below them."""
+    if any(name in fields for name in names):
+        return False
+    lower = [name.lower() for name in names]
+    if all(name in _USUAL_LETTERS for name in lower):
+        # one line of letters is an edge, and so is the first of many
+        return bool(fields) and not any(len(field) == 1 and field.isalpha() for field in fields)
+    stems = {name: numbered[1] for name in lower if (numbered := _NUMBERED.fullmatch(name))}
+    if not all(stems.get(name, name) in _USUAL_NAMES for name in lower):
+        return False
+    # user1 and user2 are ids where user3 is one
+    below = {numbered[1] for field in fields if (numbered := _NUMBERED.fullmatch(field.lower()))}
+    return below.isdisjoint(stems.values())
 
 
 def _refuse_unnamed(path: Path, line: int, names: list[str]) -> None:

@@ -20,7 +20,7 @@ from corrvae.graphs.files.lines import (
     single_blanks,
     without_comments,
 )
-from corrvae.graphs.files.reading import EdgeTable, FileLayout, column_positions, open_data
+from corrvae.graphs.files.reading import PARQUET_MAGIC, EdgeTable, FileLayout, column_positions, open_data
 from corrvae.graphs.files.sniff import WHITESPACE, TextForm, is_integer, sniff, split_line
 from corrvae.graphs.pairs import CodedPairs, code_pairs
 
@@ -40,7 +40,20 @@ def read_text(path: Path, layout: FileLayout) -> EdgeTable:
         return f"line {line}"
 
     coded, conductances = _read_fast(path, form, positions, layout) or _read_carefully(path, form, positions, layout)
-    return EdgeTable(coded, conductances, place)
+    return EdgeTable(coded, conductances, place, headless=form.names is None)
+
+
+def possible_names(path: Path, layout: FileLayout) -> list[str]:
+    """Give the two ids of a text file's first line, when they were not taken for names but could be; else nothing."""
+    with open_data(path) as stream:
+        if stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+            return []
+    form = sniff(path, layout)
+    if form.names is not None or not form.first_fields:
+        return []
+    positions = column_positions(path, layout.wanted, form.names, form.n_fields)
+    first = [form.first_fields[k] for k in positions[:2]]
+    return [] if any(map(is_integer, first)) else first
 
 
 def _read_fast(
