@@ -149,7 +149,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: 
 def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs) -> Outcome:
     log = CSVLog(folder.history)
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
-    with _ended_at_once(request.out), _threads(settings["threads"]):
+    with folder.held(), _ended_at_once(request.out), _threads(settings["threads"]):
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
