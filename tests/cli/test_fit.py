@@ -2,7 +2,6 @@ import json
 import signal
 import subprocess
 import sys
-from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -188,4 +187,4 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path)
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == 3
-    assert result.stderr.splitlines()[1:] == [f"[Errno {ENOSPC}] No space left on device"]
+    assert result.stderr.splitlines()[1:] == ["standard output: no space left on device"]
