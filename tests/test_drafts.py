@@ -194,3 +194,13 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
         draft.write_text("whole")
         assert target.read_text() == "before"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("note", "whole")]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [((28, "full"), "target"), ((28, "full", "other"), "other"), (("no",), None)]
+)
+def test_a_failure_to_write_names_the_file_once(error, told, tmp_path):
+    with pytest.raises(OSError, match=error[-1]) as raised, draft_of_file(tmp_path / "target"):
+        raise OSError(*error)
+    assert raised.value.filename == (str(tmp_path / told) if told == "target" else told)
+    assert list(tmp_path.iterdir()) == []

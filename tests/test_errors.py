@@ -45,6 +45,13 @@ def test_a_training_error_says_where_it_happened():
     assert "9, ...)" in str(error)
     assert f"last checkpoint is {Path('saved/step-1000')}" in str(error)
     assert "look at these rows" in str(error)
+    assert 'normalize="log1p"' in str(error)
+    assert "--normalize log1p" in str(error)
     nowhere = str(TrainingError(0, "edge", (), None))
     assert "no checkpoint" in nowhere
     assert "these rows" not in nowhere
+
+
+@pytest.mark.parametrize(("step", "said"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (1001, "1,001 steps")])
+def test_one_step_is_not_many(step, said):
+    assert str(TrainingError(step, "the edge term", (), None)).startswith(f"after {said} the edge term is infinite")

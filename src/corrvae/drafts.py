@@ -60,10 +60,32 @@ def draft_of_file(target: Path) -> Iterator[Path]:
     """
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        yield draft
-        draft.replace(target)
+        with naming(target):
+            yield draft
+            draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(target: Path | str) -> Iterator[None]:
+    """Let a failure to write say what was written, where the system does not.
+
+    Examples
+    --------
+    >>> try:
+    ...     with naming("z.csv"):
+    ...         raise OSError(28, "No space left on device")
+    ... except OSError as error:
+    ...     print(error.filename)
+    z.csv
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(target)
+        raise
 
 
 def put_in_place(draft: Path, target: Path) -> None:

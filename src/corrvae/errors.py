@@ -120,8 +120,9 @@ class TrainingError(CorrvaeError, ArithmeticError):
         kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
         look = "look at these rows, " if self.rows else ""
         of_what = " of the validation data" if self.held_out else ""
+        steps = "1 step" if self.step == 1 else f"{self.step:,} steps"
         return (
-            f"after {self.step:,} steps {self.term}{of_what} is infinite or not a number{where}; "
-            f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
-            f"learning rate. {kept}"
+            f"after {steps} {self.term}{of_what} is infinite or not a number{where}; "
+            f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"; on the command line '
+            f"--normalize log1p or l2), or lower the learning rate. {kept}"
         )

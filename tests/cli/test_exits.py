@@ -1,4 +1,4 @@
-from errno import ENOENT, ENOSPC
+from errno import EACCES, EIO, ENOENT, ENOSPC
 from pathlib import Path
 
 import pytest
@@ -6,7 +6,7 @@ import torch
 import typer
 
 from corrvae.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, plainly
-from corrvae.errors import DataFileError, FolderError, TrainingError
+from corrvae.errors import DataFileError, FolderError, MissingDataFileError, TrainingError
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,12 @@ from corrvae.errors import DataFileError, FolderError, TrainingError
         (ValueError("tau must be between -1 and 1"), BAD_INPUT, "tau must be between -1 and 1"),
         (TypeError("a graph is asked for"), BAD_INPUT, "a graph is asked for"),
         (DataFileError(Path("edges.csv"), "line 3 has one field"), BAD_INPUT, "edges.csv: line 3 has one field"),
-        (FileNotFoundError(ENOENT, "no such file", "x.csv"), BAD_INPUT, "[Errno 2] no such file: 'x.csv'"),
-        (OSError(ENOSPC, "no space left on device"), FAILED, f"[Errno {ENOSPC}] no space left on device"),
+        (FileNotFoundError(ENOENT, "no such file", "x.csv"), BAD_INPUT, "x.csv: no such file"),
+        (MissingDataFileError("x.csv"), BAD_INPUT, "x.csv: there is no such file"),
+        (PermissionError(EACCES, "Permission denied", b"x.csv"), BAD_INPUT, "x.csv: permission denied"),
+        (OSError(EIO, "HTTP is refused", 3), BAD_INPUT, "HTTP is refused"),
+        (OSError("nobody answers"), BAD_INPUT, "nobody answers"),
+        (OSError(ENOSPC, "no space left on device"), FAILED, "no space left on device"),
         (TrainingError(7, "edge", (), None), FAILED, str(TrainingError(7, "edge", (), None))),
         (MemoryError(), FAILED, "there is not enough memory for this"),
         (

@@ -2,7 +2,6 @@ import json
 import signal
 import subprocess
 import sys
-from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +116,7 @@ def test_options_reach_the_model(files, tmp_path):
         (["--id-column", "name"], "features.csv: there is no column named 'name'"),
         (["--resume"], "run: there is no run to resume"),
         (["--out", "features.csv"], "features.csv: there is a file of this name"),
+        (["--out", "features.csv/x"], "features.csv/x: cannot be written (Not a directory)"),
         (["--out", "."], ".: is not the folder of a run (it holds edges.csv, features.csv); nothing was written"),
         (["--posterior", "pairwise", "--vertex-batch", "1"], "--posterior pairwise looks at pairs of a step's rows"),
     ],
@@ -166,6 +166,19 @@ def test_training_that_diverges_ends_in_one_sentence(files):
     assert "is infinite or not a number" in sentence(result, 3)
 
 
+def test_a_fit_after_one_that_broke_needs_no_leave(files, tmp_path):
+    assert fit(*files, "--quiet", "--learning-rate", "1e30").exit_code == 3
+    assert (tmp_path / "run" / "run.toml").exists()
+    assert fit(*files, "--quiet").exit_code == 0
+    assert load(tmp_path / "run").n_steps_ == 40
+
+
+def test_where_to_is_settled_before_data_are_read(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = fit("--features", tmp_path / "nowhere.csv", "--out", tmp_path / "file" / "x")
+    assert sentence(result, 2) == f"{tmp_path / 'file' / 'x'}: cannot be written (Not a directory)"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path):
@@ -174,4 +187,4 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path)
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == 3
-    assert result.stderr.splitlines()[1:] == [f"[Errno {ENOSPC}] No space left on device"]
+    assert result.stderr.splitlines()[1:] == ["standard output: no space left on device"]

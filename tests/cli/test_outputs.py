@@ -1,11 +1,12 @@
 import json
 import warnings
+from errno import ENOSPC
 
 import numpy as np
 import pytest
 
 from corrvae.answers.tables import AnswerTable
-from corrvae.cli.outputs import Output, warnings_said
+from corrvae.cli.outputs import Output, to_stdout, warnings_said
 from corrvae.errors import FolderError
 
 TABLE = AnswerTable({"id": np.array([1, 2])}, {"route": "by hand"})
@@ -57,3 +58,10 @@ def test_warnings_are_said_before_an_error_too():
     with pytest.raises(ValueError, match="no items"):
         fail()
     assert said == ["12 items were left out"]
+
+
+@pytest.mark.parametrize(("filename", "told"), [(None, "standard output"), ("x.csv", "x.csv")])
+def test_what_could_not_be_written_is_named(filename, told):
+    with pytest.raises(OSError, match="No space") as raised, to_stdout():
+        raise OSError(ENOSPC, "No space left on device", filename)
+    assert (raised.value.errno, raised.value.filename) == (ENOSPC, told)

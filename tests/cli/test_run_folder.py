@@ -1,4 +1,5 @@
-from errno import ENOSPC
+import os
+from errno import EACCES, ENOSPC
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,64 @@ def test_an_empty_folder_will_do_and_a_file_will_not(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderError, match="there is a file of this name"):
         RunFolder(tmp_path / "file").refuse_to_begin(overwrite=True)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_run_that_left_neither_model_nor_checkpoint_is_not_in_the_way(history, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {})
+    if history:
+        folder.history.write_text("step\n1\n")
+    folder.refuse_to_begin(overwrite=False)
+    folder.begin({**SETTINGS, "seed": 5}, {})
+    assert [place.name for place in folder.path.iterdir()] == ["run.toml"]
+    assert folder.settings()["seed"] == 5
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "config.json", "model.safetensors", "model.new"])
+def test_a_run_that_left_anything_of_use_is_in_the_way(name, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {})
+    (folder.path / name).mkdir()
+    with pytest.raises(FolderError, match="holds a run already"):
+        folder.refuse_to_begin(overwrite=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
+def test_a_run_that_has_just_begun_elsewhere_is_in_the_way(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {})
+    with folder.held():
+        with pytest.raises(FolderError, match="another program is training here"):
+            RunFolder(folder.path).refuse_to_begin(overwrite=False)
+        with folder.held():  # the lock tells, and stops nobody
+            pass
+    folder.refuse_to_begin(overwrite=False)
+
+
+def test_a_folder_that_cannot_be_made_is_told_beforehand(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FolderError, match=r"deep: cannot be written \(Not a directory\)") as raised:
+        RunFolder(tmp_path / "file" / "deep").refuse_to_begin(overwrite=False)
+    assert raised.value.path == tmp_path / "file" / "deep"
+    assert [place.name for place in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatch):
+    def refuse(**where):
+        assert where["dir"].is_dir()
+        raise PermissionError(EACCES, "Permission denied", str(where["dir"]))
+
+    monkeypatch.setattr("corrvae.cli.run_folder.TemporaryFile", refuse)
+    for path in (tmp_path, tmp_path / "new" / "deep"):
+        with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)"):
+            RunFolder(path).refuse_to_begin(overwrite=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_asking_leaves_no_folder(tmp_path):
+    RunFolder(tmp_path / "a" / "b").refuse_to_begin(overwrite=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_what_cannot_change_the_result_may_change(tmp_path):

@@ -40,7 +40,7 @@ def plainly(stopped: str = "stopped") -> Iterator[None]:
     except TrainingError as error:
         _end(str(error), FAILED, error)
     except OSError as error:
-        _end(str(error), FAILED if error.errno in _NO_ROOM else BAD_INPUT, error)
+        _end(_of_system(error), FAILED if error.errno in _NO_ROOM else BAD_INPUT, error)
     except (CorrvaeError, ValueError, TypeError) as error:
         cause = error.__cause__
         no_room = isinstance(cause, OSError) and cause.errno in _NO_ROOM
@@ -62,6 +62,19 @@ def drop_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_system(error: OSError) -> str:
+    from corrvae.errors import CorrvaeError
+
+    if isinstance(error, CorrvaeError) or not error.strerror:  # it has its own words
+        return str(error)
+    reason = str(error.strerror)
+    if reason[1:2].islower():  # after a colon; but not the names of protocols and formats
+        reason = reason[0].lower() + reason[1:]
+    # a descriptor is a number, and tells nobody which file it is
+    named = isinstance(error.filename, str | bytes)
+    return f"{os.fsdecode(error.filename)}: {reason}" if named else reason
 
 
 def _of_memory(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from corrvae.cli.exits import drop_output
+from corrvae.drafts import naming
 
 if TYPE_CHECKING:
     from corrvae.answers.tables import AnswerTable
@@ -102,8 +103,9 @@ class Output:
 def to_stdout() -> Iterator[None]:
     """Write to stdout; a reader who has seen enough and left, such as head, ends the command quietly."""
     try:
-        yield
-        sys.stdout.flush()
+        with naming("standard output"):
+            yield
+            sys.stdout.flush()
     except BrokenPipeError:
         drop_output()
         raise typer.Exit from None

@@ -8,10 +8,13 @@
 ========================  ==================================================================
 """
 
+import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
@@ -54,10 +57,15 @@ class RunFolder:
         return self.path / HISTORY
 
     def refuse_to_begin(self, *, overwrite: bool) -> None:
-        """Refuse a folder that holds anything but a run that may be overwritten."""
+        """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
+
+        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked, unless
+        another program is at work on it.
+        """
         # a draft alone is what a run leaves that was killed as it began
         found = [name for name in self._listed() if not _DRAFT.fullmatch(name)]
         if not found:
+            self._try_to_write()
             return
         strangers = [name for name in found if not _OURS.fullmatch(name)]
         if RUN not in found or strangers:
@@ -65,8 +73,24 @@ class RunFolder:
             raise FolderError(
                 self.path, f"is not the folder of a run (it holds {shown}); nothing was written: choose another"
             )
-        if not overwrite:
+        if not overwrite and not set(found) <= {RUN, HISTORY}:
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
+        if not overwrite and self._is_held():
+            raise FolderError(self.path, "another program is training here; choose another folder, or wait for its end")
+        self._try_to_write()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let other programs see that this one is at work here, where the system can show it."""
+        try:
+            lock = _lock(self.path)
+        except BlockingIOError:
+            lock = None
+        try:
+            yield
+        finally:
+            if lock is not None:
+                os.close(lock)
 
     def begin(self, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Make the folder with the settings in it; a run that was there goes, once there is room for the new file."""
@@ -147,6 +171,32 @@ class RunFolder:
         if not (self.path / RUN).is_file():
             raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
 
+    def _is_held(self) -> bool:
+        try:
+            lock = _lock(self.path)
+        except BlockingIOError:
+            return True
+        if lock is not None:
+            os.close(lock)
+        return False
+
+    def _try_to_write(self) -> None:
+        """Refuse a folder that cannot be made or written; only trying tells, and what was made for it goes again."""
+        made: list[Path] = []
+        try:
+            for folder in reversed((self.path, *self.path.parents)):
+                if not folder.exists():
+                    folder.mkdir()
+                    made.append(folder)
+            with TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            raise FolderError(self.path, f"cannot be written ({error.strerror or error})") from error
+        finally:
+            for folder in reversed(made):
+                with suppress(OSError):  # another program may have put something there
+                    folder.rmdir()
+
     def _listed(self) -> list[str]:
         if not self.path.exists() and not self.path.is_symlink():
             return []
@@ -164,3 +214,24 @@ def _agree(given: Any, kept: Any) -> bool:
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else to_toml({"": value}).removeprefix(" = ").strip()
+
+
+def _lock(folder: Path) -> int | None:
+    """Take a folder until the descriptor is closed; ``None`` where the system has no locks.
+
+    A `BlockingIOError` says that another program has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # as on some file systems of a network
+        os.close(descriptor)
+        return None
+    return descriptor

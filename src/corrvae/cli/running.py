@@ -18,6 +18,7 @@ from corrvae.cli.progress import choose_progress
 from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
 from corrvae.cli.signals import heed_termination
+from corrvae.drafts import naming
 from corrvae.graphs.ids import VertexIds
 from corrvae.training.callbacks import Callback, CSVLog
 from corrvae.training.history import History, Progress
@@ -149,7 +150,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: 
 def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs) -> Outcome:
     log = CSVLog(folder.history)
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
-    with _ended_at_once(request.out), _threads(settings["threads"]):
+    with folder.held(), _ended_at_once(request.out), _threads(settings["threads"]):
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
@@ -197,7 +198,8 @@ def _untimed(log: CSVLog) -> Callback:
         row = progress.evaluation
         if row is not None:
             row = {name: value for name, value in row.items() if name not in _UNTIMED}
-        log(replace(progress, evaluation=row))
+        with naming(log.path):
+            log(replace(progress, evaluation=row))
 
     return write
 
