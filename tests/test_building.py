@@ -9,7 +9,7 @@ import torch
 
 import corrvae
 from corrvae.building import Architecture, build_model
-from corrvae.nn import LearnedTau, PairBilinear, PairPerceptron
+from corrvae.nn import DenseRows, LearnedTau, PairBilinear, PairMetric, PairPerceptron
 from corrvae.nn.likelihoods import Bernoulli, Poisson
 
 
@@ -36,6 +36,9 @@ def test_choices_are_followed():
     assert isinstance(model.likelihood, Bernoulli)
     assert isinstance(model.pair_network, PairBilinear)
     assert sizes(model.pair_network.first)[0] == (6, 11)
+    metric = build_model(Architecture(6, 2, pair_network="metric", min_stddev=0.25), 0)
+    assert isinstance(metric.pair_network, PairMetric)
+    assert (metric.encoder(DenseRows(-1e3 * torch.rand(4, 6))).stddev >= 0.25).all()
     own = build_model(Architecture(6, 2, likelihood=Poisson, pair_network=partial(PairBilinear, rank=2)), 0)
     assert isinstance(own.likelihood, Poisson)
     assert own.pair_network.rank == 2
@@ -51,6 +54,16 @@ def test_networks_may_read_features_in_different_forms():
     assert forms(normalize=("l2", "raw"), dropout=0.5) == (("l2", 0.5), ("raw", 0.5))
     assert forms(normalize="l2", dropout=(0.0, 0.5)) == (("l2", 0.0), ("l2", 0.5))
     assert forms(normalize=("l2", "raw"), dropout=(0.1, 0.5)) == (("l2", 0.1), ("raw", 0.5))
+
+
+def test_a_network_that_reads_means_is_given_those_of_the_posterior():
+    with pytest.raises(ValueError, match="both read features in one form; got normalize="):
+        build_model(Architecture(6, 2, pair_network="metric", normalize=("l2", "raw")), 0)
+    rows = DenseRows(torch.rand(4, 6))
+    for changes in ({"normalize": "l2"}, {"normalize": ("l2", "l2")}, {"dropout": (0.0, 0.5)}):
+        model = build_model(Architecture(6, 2, pair_network="metric", **changes), 0).eval()
+        means = model.encoder(model.inputs(rows)).mean
+        torch.testing.assert_close(model.prepare_pairs(rows), model.pair_network.prepare(DenseRows(means)))
 
 
 @pytest.mark.parametrize(("tau", "shape"), [("learned", ()), ("learned_per_dimension", (3,))])

@@ -56,7 +56,7 @@ def test_correlations_are_learned_where_edges_are():
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli", "multinomial", "poisson", "negative_binomial"])
-@pytest.mark.parametrize("pair_network", [None, "perceptron", "bilinear"])
+@pytest.mark.parametrize("pair_network", [None, "perceptron", "bilinear", "metric"])
 def test_every_likelihood_goes_with_every_posterior(likelihood, pair_network):
     features = {"gaussian": X, "bernoulli": DATA.bits}.get(likelihood, DATA.counts)
     own = {} if pair_network is None else {"posterior": "pairwise", "pair_network": pair_network, "pair_hidden": (8,)}

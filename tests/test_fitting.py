@@ -130,6 +130,21 @@ def test_a_broken_term_names_rows_of_the_users_table():
     assert plan.rows[-1] != 6
 
 
+def test_a_term_that_breaks_on_validation_data_names_rows_of_the_users_table():
+    def redraw(rows, generator):
+        values = np.ones((len(rows), 3))
+        values[rows == plan.held_out[-1]] = np.inf
+        return values
+
+    plan = plan_fit(FitData(np.ones((10, 3)), redraw=redraw), 0.3, SEEDS)
+    model = build_model(Architecture(3, 2, hidden=(4,)), 0)
+    with pytest.raises(TrainingError) as caught:
+        run_plan(model, plan, TrainingSettings(max_steps=5, evaluate_every=2, device="cpu"), ())
+    assert (caught.value.rows, caught.value.held_out, caught.value.step) == ((plan.held_out[-1],), True, 2)
+    assert sorted([*plan.rows, *plan.held_out]) == list(range(10))
+    assert plan.held_out[-1] != 2
+
+
 def test_settings_follow_the_parameters():
     plan = plan_fit(FitData(features(100), graph=CorrelationGraph.from_edges([(0, 99)], n_vertices=100)), 0.0, SEEDS)
     settings = settings_of(CorrelatedVAE(max_epochs=3, gamma=(1, 2), random_state=1), plan.training, 7, "there")

@@ -12,6 +12,7 @@ from corrvae.nn import (
     InputTransform,
     LearnedTau,
     PairBilinear,
+    PairMetric,
     PairPerceptron,
     make_likelihood,
 )
@@ -48,6 +49,28 @@ def test_pairs_default_to_all_of_the_drawn_vertices():
     named = terms(model, pairs=torch.tensor([[0, 1], [2, 0], [1, 2]]))
     assert terms(model)["non_edge"] == pytest.approx(named["non_edge"])
     assert terms(model, pairs=torch.tensor([[0, 1]]))["non_edge"] != pytest.approx(named["non_edge"])
+
+
+def test_a_network_that_reads_means_sees_those_of_the_features_as_the_pair_network_gets_them():
+    rows, network = DenseRows(3.0 * ROWS.values), PairMetric(5, 2)
+    for inputs in ({}, {"inputs": InputTransform("l2")}, {"pair_inputs": InputTransform("binary")}):
+        model = make(network, **inputs)
+        read = next(iter(inputs.values()))(rows) if inputs else rows
+        torch.testing.assert_close(model.prepare_pairs(rows), 3.0 * model.encoder(read).mean)
+        prepared = model.prepare_pairs(ROWS)
+        information = -0.5 * torch.log1p(-network.within(prepared[:3]).tanh().square()).sum(1)
+        # the mean over pairs, as the objective scales it for 20 vertices
+        assert terms(model)["non_edge"] == pytest.approx(information.mean().item() * 19 / 20, rel=1e-4)
+
+
+def test_edges_teach_the_encoder_through_a_network_that_reads_means():
+    def of_weights(network, singletons=0.0):
+        model = make(network)
+        batch = Batch(ROWS, 3, EDGES, torch.ones(3))
+        model.terms(batch, WHOLE, gamma=(singletons, 1e6), noise=torch.zeros(3, 2)).climb()
+        return model.encoder.first.weight.grad.norm()
+
+    assert of_weights(PairMetric(5, 2)) > 100 * of_weights(PairPerceptron(5, 2, hidden=(7,)))
 
 
 def test_the_pair_network_may_read_other_features_than_the_encoder():

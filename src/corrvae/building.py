@@ -15,6 +15,7 @@ from corrvae.nn import (
     LearnedTau,
     Likelihood,
     PairBilinear,
+    PairMetric,
     PairNetwork,
     PairPerceptron,
     make_likelihood,
@@ -45,6 +46,8 @@ class Architecture:
         A number, ``"learned"`` or ``"learned_per_dimension"``.
     normalize, dropout
         What is done to features before a network reads them; a pair is of the encoder and the pair network.
+    min_stddev
+        No posterior has a smaller standard deviation.
     """
 
     n_features: int
@@ -56,6 +59,7 @@ class Architecture:
     tau: float | str = _START
     normalize: Normalization | tuple[Normalization, Normalization] = "raw"
     dropout: float | tuple[float, float] = 0.0
+    min_stddev: float = 1e-4
 
     @classmethod
     def of(cls, estimator: Any, n_features: int) -> "Architecture":
@@ -71,6 +75,7 @@ class Architecture:
             tau=estimator.tau if isinstance(estimator.tau, str) else float(estimator.tau),
             normalize=tuple(normalize) if isinstance(normalize, list) else normalize,
             dropout=(float(dropout[0]), float(dropout[1])) if isinstance(dropout, tuple | list) else float(dropout),
+            min_stddev=float(estimator.min_stddev),
         )
 
 
@@ -88,7 +93,7 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
     with torch.random.fork_rng(devices=[]), torch.device(device):
         torch.default_generator.manual_seed(seed)
         model = CorrelatedModel(
-            Encoder(n_features, n_components, hidden=architecture.hidden),
+            Encoder(n_features, n_components, hidden=architecture.hidden, floor=architecture.min_stddev),
             Decoder(n_components, n_features, hidden=architecture.hidden[::-1]),
             make_likelihood(architecture.likelihood, n_features),
             pair_network=_pair_network(architecture),
@@ -126,7 +131,16 @@ def _pair_network(architecture: Architecture) -> PairNetwork | None:
     made = choice(architecture.n_features, architecture.n_components)
     if not isinstance(made, PairNetwork):
         raise TypeError(f"pair_network made a {type(made).__name__}, which is not a corrvae.nn.PairNetwork")
+    normalize = architecture.normalize
+    if made.reads_means and not isinstance(normalize, str) and normalize[0] != normalize[1]:
+        raise ValueError(
+            f"this pair network reads the encoder's means, so both read features in one form; got normalize={normalize}"
+        )
     return made
 
 
-_PAIR_NETWORKS: dict[str, Callable[..., PairNetwork]] = {"perceptron": PairPerceptron, "bilinear": PairBilinear}
+_PAIR_NETWORKS: dict[str, Callable[..., PairNetwork]] = {
+    "perceptron": PairPerceptron,
+    "bilinear": PairBilinear,
+    "metric": PairMetric,
+}

@@ -9,7 +9,17 @@ from pathlib import Path
 
 
 class CorrvaeError(Exception):
-    """Base of every error that corrvae raises about files, folders and runs."""
+    """Base of every error that corrvae raises about files, folders and runs.
+
+    Examples
+    --------
+    >>> from corrvae import load
+    >>> try:
+    ...     load("there/is/no/such/folder")
+    ... except CorrvaeError as error:
+    ...     print(type(error).__name__)
+    FolderError
+    """
 
 
 class DataFileError(CorrvaeError, ValueError):
@@ -21,6 +31,11 @@ class DataFileError(CorrvaeError, ValueError):
         The file.
     problem : str
         What is wrong with it.
+
+    Examples
+    --------
+    >>> print(DataFileError("edges.csv", "line 3 has one column"))
+    edges.csv: line 3 has one column
     """
 
     def __init__(self, path: str | Path, problem: str) -> None:
@@ -33,7 +48,13 @@ class DataFileError(CorrvaeError, ValueError):
 
 
 class MissingDataFileError(DataFileError, FileNotFoundError):
-    """A data file that is not there."""
+    """A data file that is not there.
+
+    Examples
+    --------
+    >>> print(MissingDataFileError("edges.csv"))
+    edges.csv: there is no such file
+    """
 
     def __init__(self, path: str | Path, problem: str = "there is no such file") -> None:
         super().__init__(path, problem)
@@ -49,6 +70,11 @@ class FolderError(CorrvaeError, ValueError):
         The folder, or the file in it.
     problem : str
         What is wrong with it.
+
+    Examples
+    --------
+    >>> print(FolderError("run", "there is no such folder"))
+    run: there is no such folder
     """
 
     def __init__(self, path: str | Path, problem: str) -> None:
@@ -71,21 +97,31 @@ class TrainingError(CorrvaeError, ArithmeticError):
         The term of the objective that broke, or what else did.
     rows : tuple of int
         The rows involved, as far as they are known.
+    held_out : bool
+        Whether it happened on validation data.
     checkpoint : pathlib.Path or None
         The last checkpoint.
+
+    Examples
+    --------
+    >>> TrainingError(12, "the edge term", (3, 4), None).term
+    'the edge term'
     """
 
-    def __init__(self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None) -> None:
-        super().__init__(step, term, rows, checkpoint)
-        self.step, self.term, self.rows, self.checkpoint = step, term, rows, checkpoint
+    def __init__(
+        self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None, held_out: bool = False
+    ) -> None:
+        super().__init__(step, term, rows, checkpoint, held_out)
+        self.step, self.term, self.rows, self.checkpoint, self.held_out = step, term, rows, checkpoint, held_out
 
     def __str__(self) -> str:
         shown = ", ".join(map(str, self.rows[:10])) + (", ..." if len(self.rows) > 10 else "")
         where = f" (rows {shown})" if self.rows else ""
         kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
         look = "look at these rows, " if self.rows else ""
+        of_what = " of the validation data" if self.held_out else ""
         return (
-            f"after {self.step:,} steps {self.term} is infinite or not a number{where}; "
+            f"after {self.step:,} steps {self.term}{of_what} is infinite or not a number{where}; "
             f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"), or lower the '
             f"learning rate. {kept}"
         )

@@ -59,31 +59,30 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Strength of the regulariser of pairwise posteriors: of both its parts, or (singletons, pairs).
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
-    pair_network : {"perceptron", "bilinear"} or callable
-        The network that gives correlations: the paper's, one that costs hundreds of times less for each pair, or a
-        function of the numbers of features and of components that makes a `corrvae.nn.PairNetwork`.
+    pair_network : {"perceptron", "bilinear", "metric"} or callable
+        The network that gives correlations: the paper's; one that costs hundreds of times less for each pair; one that
+        reads the encoder's means and goes furthest where edges are few; or a function of the numbers of features and of
+        components that makes a `corrvae.nn.PairNetwork`.
     pair_hidden : tuple of int or None
-        Widths of its hidden layers; ``None``: 1000 for the perceptron, 300 for the bilinear network.
+        Widths of its hidden layers; ``None``: (1000,) for the perceptron, (300,) for bilinear, () for metric.
     normalize : {"raw", "binary", "l2", "log1p"} or pair of them
         What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
         explains them as they are.
     dropout : float or pair of them
         Share of the features that are hidden from the networks at random while training: from all, or (encoder, pair
         network). Where edges are few, a pair network learns them by heart without it.
+    min_stddev : float
+        No standard deviation is smaller. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
         Whether NaN is refused, or stands for an entry to be left out of the likelihood.
     max_epochs, max_steps : int, int or None
         Length of training in passes over the rows, or in steps if those are given.
-    vertex_batch, edge_batch : int
-        Rows and edges that a step draws, at most as many as there are.
-    pair_batch : int or None
-        Pairs that a step of a pairwise model regularises; ``None``: all pairs of its rows.
+    vertex_batch, edge_batch, pair_batch : int, int, int or None
+        Rows, edges, and for pairwise models non-edges that a step draws; ``None``: all pairs of its rows.
     edge_sampling : {"uniform", "weighted"}
         Whether edges are drawn uniformly and weighted, or in proportion to their spanning weights.
-    learning_rate : float
-        Step size of Adam.
-    warmup_steps : int
-        Steps over which all terms but the reconstruction grow to their full size.
+    learning_rate, warmup_steps : float, int
+        Step size of Adam; steps over which all terms but the reconstruction grow to their full size.
     validation_fraction : float
         Share of rows, with the edges among them, kept for validation. If positive, the best parameters on these are
         the ones kept, by an objective whose terms have the proportions of training (see `fit`).
@@ -92,7 +91,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     evaluate_every : int or None
         Steps between evaluations, which `history_` lists; ``None``: an epoch.
     warm_start : bool
-        Whether another `fit` goes on from the parameters of the last one: with new draws, and the same rows held out.
+        Whether another `fit` goes on from the last one's parameters: with new draws, and the same rows held out.
     device : str
         "auto" takes CUDA, then MPS, then the CPU.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -125,8 +124,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 5))
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(99)])
     >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, edge_batch=32, random_state=0).fit(X, graph=graph)
     >>> model.transform(X[:3]).shape
@@ -156,6 +154,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         pair_hidden: Sequence[int] | None = None,
         normalize: Normalization | Sequence[Normalization] = "raw",
         dropout: float | Sequence[float] = 0.0,
+        min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int = 40,
         max_steps: int | None = None,
@@ -182,6 +181,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.pair_hidden = pair_hidden
         self.normalize = normalize
         self.dropout = dropout
+        self.min_stddev = min_stddev
         self.missing = missing
         self.max_epochs = max_epochs
         self.max_steps = max_steps
@@ -232,10 +232,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             A folder that the state of training is saved to, every ten minutes and at the end. If it is there already,
             because this very fit was interrupted, training goes on from it, and on a CPU ends in the same numbers as if
             it had not stopped. Needs an integer `random_state`.
-        checkpoint_steps : int or None
-            Save after so many steps instead.
-        checkpoint_minutes : float or None
-            Save after so many minutes; both may be given.
+        checkpoint_steps, checkpoint_minutes : int or None, float or None
+            Save after so many steps or minutes instead; both may be given.
         callbacks : sequence
             Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
 
@@ -243,6 +241,11 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         CorrelatedVAE
             Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5), graph=CorrelationGraph([[0, 1]], 5)).n_steps_
+        3
         """
         check_parameters(self)
         check_run(self, checkpoint, checkpoint_steps, checkpoint_minutes)
@@ -282,7 +285,13 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self
 
     def transform(self, X: Any) -> Any:
-        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome."""
+        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).transform(np.ones((1, 5))).shape
+        (1, 2)
+        """
         check_is_fitted(self)
         return infer_posterior(self.model_, self._table(self._read(X))).mean
 
@@ -293,10 +302,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Examples
         --------
-        >>> X = np.random.default_rng(0).normal(size=(50, 4))
-        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-        >>> model.infer_posterior(X[:5])
-        Posterior(5 vertices, 2 dimensions, independent)
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).infer_posterior(np.ones((1, 5)))
+        Posterior(1 vertices, 2 dimensions, independent)
         """
         check_is_fitted(self)
         if X is not None:
@@ -309,6 +316,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Give the features that the model expects at the mean of each row's posterior.
 
         Under a multinomial likelihood these are counts that sum to what the row sums to.
+
+        Examples
+        --------
+        >>> model = CorrelatedVAE(2, likelihood="multinomial", max_steps=3).fit(np.eye(5))
+        >>> model.reconstruct(np.ones((1, 5))).sum().round()
+        np.float32(5.0)
         """
         check_is_fitted(self)
         table = self._read(X)
@@ -339,10 +352,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Examples
         --------
-        >>> X = np.random.default_rng(0).normal(size=(50, 4))
-        >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-        >>> model.sample(3, random_state=0).features.shape
-        (3, 4)
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).sample(3, random_state=0).features.shape
+        (3, 5)
         """
         check_is_fitted(self)
         totals = self.total_ if totals is None else totals
@@ -364,6 +375,11 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             The graph between these rows; its edge terms are part of the bound.
         sample_weight
             How much each row counts.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, likelihood="bernoulli", max_steps=3).fit(np.eye(5)).score(np.eye(5)) < 0
+        True
         """
         check_is_fitted(self)
         table = self._read(X)
@@ -388,6 +404,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         store_features
             Whether the folder of a pairwise model holds the training features, which correlations between training
             rows are computed from.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
         from corrvae.folders import save_model
 

@@ -91,12 +91,15 @@ class FitPlan:
         without a graph.
     rows
         The rows that are trained on.
+    held_out
+        The rows of the validation data.
     """
 
     training: TrainingData
     validation: TrainingData | None
     weights: Float[np.ndarray, " edges"] | None
     rows: Int[np.ndarray, " rows"]
+    held_out: Int[np.ndarray, " held"]
 
 
 @final
@@ -140,12 +143,12 @@ def plan_fit(data: FitData, validation_fraction: float, seeds: Seeds) -> FitPlan
     weights = None if edges is None else np.zeros(len(edges))
     if validation_fraction == 0.0:
         everyone = np.arange(n_rows)
-        return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights, everyone)
+        return FitPlan(_part(data, everyone, seeds, weights, whole=True), None, weights, everyone, everyone[:0])
     if n_rows < 2:
         raise ValueError(f"validation_fraction={validation_fraction} needs two rows at least, got n_samples={n_rows}")
     parts = hold_out(n_rows, edges, validation_fraction, seeds.hold_out)
     training = _part(data, parts.train, seeds, weights)
-    return FitPlan(training, _part(data, parts.validation, seeds, None), weights, parts.train)
+    return FitPlan(training, _part(data, parts.validation, seeds, None), weights, parts.train, parts.validation)
 
 
 def run_plan(
@@ -155,8 +158,9 @@ def run_plan(
     try:
         return train(model, plan.training, settings, validation=plan.validation, callbacks=callbacks)
     except TrainingError as error:
-        rows = tuple(int(row) for row in plan.rows[list(error.rows)])
-        raise TrainingError(error.step, error.term, rows, error.checkpoint) from error
+        part = plan.held_out if error.held_out else plan.rows
+        rows = tuple(int(row) for row in part[list(error.rows)])
+        raise TrainingError(error.step, error.term, rows, error.checkpoint, error.held_out) from error
 
 
 def _part(

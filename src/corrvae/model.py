@@ -13,12 +13,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from corrvae import objectives
+from corrvae.nn.encoder import Marginals
 from corrvae.nn.inputs import InputTransform
 from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.prior import LearnedTau, PairPrior, check_tau
-from corrvae.nn.rows import Rows
+from corrvae.nn.rows import DenseRows, Rows
 from corrvae.objectives import Gamma, Mean, Terms
 
 
@@ -180,8 +181,14 @@ class CorrelatedModel(nn.Module):
         """Give what the pair network needs of each vertex, from its features as they are."""
         if self.pair_network is None:
             raise ValueError("this model has no pair network: its posteriors are independent")
-        inputs = self.inputs if self.pair_inputs is None else self.pair_inputs
-        return self.pair_network.prepare(inputs(rows))
+        read = (self.inputs if self.pair_inputs is None else self.pair_inputs)(rows)
+        return self.pair_network.prepare(self._read_by(self.pair_network, read, None))
+
+    def _read_by(self, network: PairNetwork, rows: Rows, marginals: Marginals | None) -> Rows:
+        """Give what a pair network reads of rows: themselves, or the encoder's means, if they are not known already."""
+        if not network.reads_means:
+            return rows
+        return DenseRows((self.encoder(rows) if marginals is None else marginals).mean)
 
     def terms(
         self,
@@ -225,9 +232,11 @@ class CorrelatedModel(nn.Module):
         if self.pair_network is None:
             edge = _edge_mean(batch, population, draws.quadratic)
             return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
-        if self.pair_inputs is not None:
-            rows = self.pair_inputs(batch.rows, generator)
-        of_edges, of_pairs = self._pre_activations(self.pair_network, rows, batch, batch.edges)
+        if self.pair_inputs is None:
+            read = self._read_by(self.pair_network, rows, marginals)
+        else:
+            read = self._read_by(self.pair_network, self.pair_inputs(batch.rows, generator), None)
+        of_edges, of_pairs = self._pre_activations(self.pair_network, read, batch, batch.edges)
         correlation = objectives.correlation_term(marginals, batch.edges, prior, of_edges)
         edge = _edge_mean(batch, population, draws.quadratic + correlation)
         information = objectives.mutual_information(of_pairs)

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -5,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corrvae.cli import app
+from corrvae.datasets import getting
 from corrvae.experiments import reproduce as reproducing
 from corrvae.experiments.records import write_record
 from corrvae.experiments.running import RunError
@@ -28,6 +30,19 @@ def test_a_report_is_written_and_its_place_told(tmp_path):
     result = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert (result.exit_code, result.output) == (0, f"The report is in {tmp_path / 'report.html'}\n")
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_report_tells_programs_where_it_is_and_keeps_quiet(tmp_path):
+    write_record(tmp_path, make_record("links", "vae"))
+    result = CliRunner().invoke(app, ["report", str(tmp_path), "--json"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {"out": str(tmp_path / "report.html")}
+    (tmp_path / "report.html").unlink()
+    result = CliRunner().invoke(app, ["report", str(tmp_path), "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "report.html").is_file()
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "nowhere"), "--quiet"])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
 
 
 def test_a_folder_without_results_is_one_sentence(tmp_path):
@@ -58,6 +73,12 @@ def test_demo_writes_where_it_is_told(here, tmp_path):
     assert (tmp_path / "report.html").is_file()
 
 
+def test_demo_keeps_quiet(here, tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "report.html").is_file()
+
+
 def reproduce(*arguments):
     return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
 
@@ -71,6 +92,30 @@ def test_reproduce_shows_the_table_and_keeps_the_results(here, tmp_path):
     assert (tmp_path / "matching.md").is_file()
     again = reproduce("matching", "--quick", "--models", "vae,lsa", "--seeds", 2, "--out", tmp_path)
     assert again.stderr.count("finished before") == 4
+
+
+def test_reproduce_keeps_quiet_but_for_errors(here, tmp_path):
+    result = reproduce("matching", "--quick", "--models", "lsa", "--out", tmp_path, "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert "LSA" in (tmp_path / "matching.md").read_text()
+    wrong = reproduce("matching", "--quick", "--models", "gat", "--out", tmp_path, "--quiet")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("the quick recipe for matching has no model 'gat'")
+
+    def failing(job, report):
+        raise RunError("it rained")
+
+    here(failing)
+    result = reproduce("matching", "--quick", "--models", "vae", "--out", tmp_path, "--quiet")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "1 run failed (VAE, seed 0: it rained)\n"
+
+
+def test_a_run_in_its_own_process_is_quiet_too(tmp_path):
+    command = [sys.executable, "-m", "corrvae", "reproduce", "clustering", "--quick", "--models", "pca", "--seeds", "1"]
+    done = subprocess.run([*command, "--out", tmp_path, "--quiet"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "clustering.md").is_file()
 
 
 def test_reproduce_refuses_in_one_sentence(here, tmp_path):
@@ -116,6 +161,21 @@ def test_reproduce_says_how_to_get_the_data(tmp_path, monkeypatch):
     assert (result.exit_code, result.stdout) == (2, "")
     expected = f"epinions is not there yet; get it with: CORRVAE_DATA={tmp_path} corrvae data get epinions"
     assert result.stderr.splitlines()[-1].endswith(expected)
+
+
+def test_data_get_tells_programs_where_it_is_and_keeps_quiet(tmp_path, monkeypatch):
+    bars = []
+
+    def get(name, source, *, progress):
+        bars.append(progress)
+        return getting.GotData(tmp_path / name, False, "for research")
+
+    monkeypatch.setattr(getting, "get", get)
+    told, quiet = (CliRunner().invoke(app, ["data", "get", "ml-1m", option]) for option in ("--json", "--quiet"))
+    expected = {"name": "ml-1m", "path": str(tmp_path / "ml-1m"), "was_there": False, "terms": "for research"}
+    assert (told.exit_code, told.stderr, json.loads(told.stdout)) == (0, "", expected)
+    assert (quiet.exit_code, quiet.output) == (0, "")
+    assert bars == [None, False]
 
 
 def test_a_damaged_record_is_named(here, tmp_path):

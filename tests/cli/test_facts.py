@@ -16,7 +16,7 @@ def ask(*arguments):
 @pytest.fixture
 def graph(tmp_path):
     return write_rows(
-        tmp_path / "g.csv", [("source", "target"), ("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("d", "c")]
+        tmp_path / "g.csv", [("source", "target"), ("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("c", "d")]
     )
 
 

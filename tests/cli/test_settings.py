@@ -36,7 +36,7 @@ def test_settings_are_what_the_estimator_and_the_command_know():
     assert parameters.keys() - {setting.parameter for setting in SETTINGS.values()} == {"warm_start"}
     assert set(LIKELIHOODS) == set(KNOWN)
     assert set(NORMALIZATIONS) == set(inputs.NORMALIZATIONS)
-    told = ["graph_columns", "directed", "edge_sampling", "pair_hidden", "warmup_steps", "evaluate_every"]
+    told = ["graph_columns", "directed", "edge_sampling", "min_stddev", "pair_hidden", "warmup_steps", "evaluate_every"]
     assert SETTINGS.keys() - inspect.signature(fit).parameters.keys() == set(told)
     assert all(
         name in str(inspect.signature(fit).parameters["config"].annotation.__metadata__[0].help) for name in told

@@ -27,7 +27,7 @@ def test_every_test_has_its_module():
     assert {name_of(path) for path in tests - mirrored} == set()
 
 
-OF_THEIR_OWN = ("paper", "contract", "faults", "security", "numerics")
+OF_THEIR_OWN = ("paper", "contract", "examples", "faults", "security", "numerics")
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

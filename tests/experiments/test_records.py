@@ -18,6 +18,14 @@ def test_what_is_written_is_read(tmp_path, changes):
     assert [place.name for place in path.parent.iterdir()] == [path.name]
 
 
+def test_a_record_can_be_read_and_compared_line_by_line(tmp_path):
+    path = write_record(tmp_path, made_record())
+    document, text = json.loads(path.read_text()), path.read_text()
+    assert text.endswith("}\n")
+    entries = sum(1 + (len(value) + 1 if isinstance(value, dict) and value else 0) for value in document.values())
+    assert len(text.splitlines()) == entries + 2
+
+
 def test_records_come_in_the_order_of_their_paths(tmp_path):
     for model, seed in (("vae", 1), ("ind", 0), ("vae", 0)):
         write_record(tmp_path, made_record(model=model, seed=seed))

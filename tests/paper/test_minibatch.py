@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from corrvae.model import Batch, CorrelatedModel, Population, VertexIndex
-from corrvae.nn import Decoder, Encoder, FeatureTable, PairBilinear, PairPerceptron, make_likelihood
+from corrvae.nn import Decoder, Encoder, FeatureTable, PairBilinear, PairMetric, PairPerceptron, make_likelihood
 from support.forests import random_edges, weights_by_enumeration
 
 N = 6
@@ -21,7 +21,12 @@ NAMES = ("reconstruction", "singleton", "edge", "non_edge", "total")
 
 def make(kind: str) -> CorrelatedModel:
     torch.manual_seed(0)
-    pair_network = {"corr": PairPerceptron(7, 3, hidden=(9,)), "bilinear": PairBilinear(7, 3), "ind": None}[kind]
+    pair_network = {
+        "corr": PairPerceptron(7, 3, hidden=(9,)),
+        "bilinear": PairBilinear(7, 3),
+        "metric": PairMetric(7, 3),
+        "ind": None,
+    }[kind]
     networks = Encoder(7, 3, hidden=(8,)), Decoder(3, 7, hidden=(8,)), make_likelihood("multinomial", 7)
     return CorrelatedModel(*networks, pair_network=pair_network, tau=0.9)
 
@@ -36,7 +41,7 @@ def terms(model: CorrelatedModel, drawn: np.ndarray, edges: np.ndarray, proporti
 
 
 @pytest.mark.parametrize("proportional", [False, True])
-@pytest.mark.parametrize("kind", ["ind", "corr", "bilinear"])
+@pytest.mark.parametrize("kind", ["ind", "corr", "bilinear", "metric"])
 def test_batches_average_to_the_whole(kind, proportional):
     model, every = make(kind), np.arange(len(EDGES))
     full = terms(model, np.arange(N), every, proportional=False)

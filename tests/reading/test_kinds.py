@@ -45,4 +45,3 @@ def test_missing_numbers_do_not_count():
 def test_the_reason_is_told():
     choice = choose_likelihood(sparse.csr_array(([3.0, 1.0], ([0, 1], [0, 5])), shape=(50, 20), dtype=np.float32))
     assert choice.reason == "all features are whole numbers from 0 up, and 99.8 % of them are 0"
-    assert choice.normalize == "l2"

@@ -11,7 +11,7 @@ TAU = np.full(3, 0.9)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["perceptron", "bilinear"])
+@pytest.mark.parametrize("kind", ["perceptron", "bilinear", "metric"])
 def test_pairs_are_scored_with_their_correlation(monkeypatch, name, kind):
     monkeypatch.setattr(evaluation, "_PAIRS", 7)
     made = correlated_points(12, kind)

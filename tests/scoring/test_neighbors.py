@@ -9,7 +9,7 @@ from support.literal_scores import NAMES, literal_neighbors, literal_scores, ran
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["perceptron", "bilinear"])
+@pytest.mark.parametrize("kind", ["perceptron", "bilinear", "metric"])
 def test_correlations_enter_where_the_metric_uses_them(name, kind):
     made = correlated_points(40, kind)
     metric = make_metric(name, np.full(3, 0.9))

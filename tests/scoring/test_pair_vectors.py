@@ -10,7 +10,7 @@ from support.training import small_matrix, small_model
 X = small_matrix(11)
 
 
-@pytest.mark.parametrize("kind", ["perceptron", "bilinear"])
+@pytest.mark.parametrize("kind", ["perceptron", "bilinear", "metric"])
 @pytest.mark.parametrize("memory", [0, 2**20])
 def test_vectors_are_what_the_network_prepares(monkeypatch, kind, memory):
     monkeypatch.setattr(pair_vectors, "_ROWS", 4)
@@ -21,8 +21,8 @@ def test_vectors_are_what_the_network_prepares(monkeypatch, kind, memory):
     assert len(vectors) == 11
     with torch.no_grad():
         model.eval()
-        inputs = model.pair_inputs if memory else model.inputs
-        expected = model.pair_network.prepare(inputs(DenseRows(torch.from_numpy(X))))
+        read = (model.pair_inputs if memory else model.inputs)(DenseRows(torch.from_numpy(X)))
+        expected = model.pair_network.prepare(DenseRows(model.encoder(read).mean) if kind == "metric" else read)
         model.train()
     rows = np.array([3, 3, 10, 0, 7, 1])
     torch.testing.assert_close(vectors.at(rows), expected[rows])

@@ -6,7 +6,16 @@ from torch import nn
 
 from corrvae.inference import infer_posterior
 from corrvae.model import CorrelatedModel
-from corrvae.nn import Decoder, Encoder, FeatureTable, PairBilinear, PairNetwork, PairPerceptron, make_likelihood
+from corrvae.nn import (
+    Decoder,
+    Encoder,
+    FeatureTable,
+    PairBilinear,
+    PairMetric,
+    PairNetwork,
+    PairPerceptron,
+    make_likelihood,
+)
 from corrvae.scoring.pair_vectors import PairVectors
 from corrvae.scoring.points import Exclusions, Points
 
@@ -34,6 +43,8 @@ NETWORKS = {
     "two layers": lambda: PairPerceptron(N_FEATURES, DIM, hidden=(7, 5)),
     "bilinear": lambda: PairBilinear(N_FEATURES, DIM, rank=2, hidden=(9,)),
     "bilinear, odd rank": lambda: PairBilinear(N_FEATURES, DIM, rank=3, hidden=()),
+    "metric": lambda: PairMetric(N_FEATURES, DIM),
+    "metric, hidden": lambda: PairMetric(N_FEATURES, DIM, hidden=(5,)),
     "own": lambda: OwnNetwork(N_FEATURES, DIM),
 }
 

@@ -1,5 +1,6 @@
 """Points of a small model with a pair network, and all their correlations by the network's own module."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,9 @@ def correlated_points(n_points: int, kind: str, seed: int = 0, strength: float =
     with torch.no_grad():
         for parameter in model.pair_network.parameters():
             parameter *= strength
-        double = small_model(kind).pair_network.double()
-        double.load_state_dict(model.pair_network.state_dict())
-        prepared = double.prepare(DenseRows(torch.from_numpy(X).double()))
+        exact = deepcopy(model).double()
+        double, rows = exact.pair_network, DenseRows(torch.from_numpy(X).double())
+        prepared = double.prepare(DenseRows(exact.encoder(rows).mean) if kind == "metric" else rows)
         first, second = torch.arange(n_points).repeat_interleave(n_points), torch.arange(n_points).repeat(n_points)
         a = double.pre_activation(prepared, first, second).view(n_points, n_points, -1)
     table = FeatureTable(X)

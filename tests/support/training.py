@@ -4,7 +4,16 @@ import numpy as np
 import torch
 
 from corrvae.model import CorrelatedModel
-from corrvae.nn import Decoder, Encoder, FeatureTable, InputTransform, PairBilinear, PairPerceptron, make_likelihood
+from corrvae.nn import (
+    Decoder,
+    Encoder,
+    FeatureTable,
+    InputTransform,
+    PairBilinear,
+    PairMetric,
+    PairPerceptron,
+    make_likelihood,
+)
 from corrvae.nn.prior import LearnedTau
 from corrvae.training import TrainingData, TrainingSettings
 
@@ -15,7 +24,8 @@ def small_model(pair: str | None = None, *, dropout: float = 0.0, tau: float | L
     """Give a model whose weights are the same every time."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = {None: None, "perceptron": PairPerceptron(D, 3, hidden=(8,)), "bilinear": PairBilinear(D, 3)}[pair]
+        pairs = {"perceptron": PairPerceptron(D, 3, hidden=(8,)), "bilinear": PairBilinear(D, 3)}
+        network = None if pair is None else PairMetric(D, 3) if pair == "metric" else pairs[pair]
         networks = Encoder(D, 3, hidden=(7,)), Decoder(3, D, hidden=(7,)), make_likelihood("multinomial", D)
     return CorrelatedModel(*networks, pair_network=network, tau=tau, inputs=InputTransform(dropout=dropout))
 

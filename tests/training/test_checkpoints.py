@@ -95,6 +95,12 @@ def test_another_runs_checkpoint_is_refused(tmp_path):
         CheckpointFolder(tmp_path, {}).read()
 
 
+def with_floor(floor):
+    model = small_model()
+    model.encoder.floor = floor
+    return model
+
+
 def with_inputs(normalize, reader="inputs"):
     model = small_model()
     setattr(model, reader, InputTransform(normalize))
@@ -128,6 +134,7 @@ def test_a_run_is_described_by_all_that_decides_its_course():
         describe(small_model("bilinear")),
         describe(small_model(tau=0.8)),
         describe(small_model(dropout=0.1)),
+        describe(with_floor(0.1)),
         describe(with_inputs("l2")),
         describe(with_inputs("l2", "pair_inputs")),
         describe(with_inputs("raw", "pair_inputs")),

@@ -30,6 +30,7 @@ VARIANTS = {
     "independent": (None, {"dropout": 0.3}, {}, {"edge_sampling": "weighted"}),
     "perceptron": ("perceptron", {"tau": "learned"}, {"redraw": redraw}, {"warmup_steps": 12}),
     "bilinear": ("bilinear", {}, {"sample_weights": np.linspace(0, 2, N)}, {"pair_batch": 6, "gamma": (0.5, 2.0)}),
+    "metric": ("metric", {"dropout": 0.2}, {}, {"pair_batch": 6}),
 }
 
 

@@ -6,10 +6,9 @@ import torch
 
 from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import FeatureTable, LearnedTau
-from corrvae.objectives import Mean, Terms
 from corrvae.persistence import read_folder, write_folder
 from corrvae.training.evaluation import Evaluator
-from corrvae.training.run import Run, broken_term
+from corrvae.training.run import Run
 from support.training import D, N, small_data, small_matrix, small_model, small_settings
 
 
@@ -112,27 +111,6 @@ def test_a_term_that_breaks_names_the_step_the_term_and_the_rows(tmp_path):
         assert tensor.equal(kept[-1][name])
 
 
-def test_the_rows_of_each_term_are_found():
-    run = make(small_model("perceptron"))
-    drawn = run.batches.next()
-    terms = run.model.terms(drawn.batch, run.population)
-
-    def broken(name: str, place: int, value: float) -> tuple[str, tuple[int, ...]]:
-        means = {key: Mean(mean.values.detach().clone(), mean.scale, mean.weights) for key, mean in terms.means.items()}
-        means[name].values[place] = value
-        return broken_term(Terms(means, terms.factors), drawn)
-
-    vertices, edges = drawn.vertices, drawn.batch.edges.numpy()
-    assert broken("reconstruction", 3, math.nan) == ("the reconstruction term", (vertices[3],))
-    assert broken("singleton", 2, math.inf) == ("the singleton term", (vertices[2],))
-    term, rows = broken("edge", 4, -math.inf)
-    assert (term, sorted(rows)) == ("the edge term", sorted(vertices[edges[4]].tolist()))
-    first, second = torch.triu_indices(8, 8, 1)[:, 11].tolist()
-    term, rows = broken("non_edge", 11, math.nan)
-    assert (term, sorted(rows)) == ("the non_edge term", sorted([vertices[first], vertices[second]]))
-    assert broken("edge", 0, 0.0) == ("the objective", tuple(vertices.tolist()))
-
-
 def test_a_weight_that_breaks_is_blamed_on_the_step_before(tmp_path):
     run = make(checkpoint=tmp_path)
     run.advance()
@@ -176,8 +154,9 @@ def test_the_best_weights_are_what_counts_at_the_end():
 
 def test_validation_that_breaks_stops_training():
     run = make(validation=small_data(N, 1, table=FeatureTable(bad_rows(1))))
-    with pytest.raises(TrainingError, match="of the validation data"):
+    with pytest.raises(TrainingError, match="term of the validation data is") as caught:
         advance(run, 7, [])
+    assert (caught.value.rows, caught.value.held_out) == ((17,), True)
 
 
 @pytest.mark.parametrize("missing", ["noise", "model.encoder.first.bias", "optimizer.0.mean"])

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from corrvae._lazy import attach as _attach
 
 if TYPE_CHECKING:
-    from corrvae.answers.best_pairs import BestPairs as BestPairs
-    from corrvae.answers.best_pairs import best_pairs as best_pairs
     from corrvae.answers.clusters import Clusters as Clusters
     from corrvae.answers.clusters import find_clusters as find_clusters
+    from corrvae.answers.likely_links import BestPairs as BestPairs
+    from corrvae.answers.likely_links import best_pairs as best_pairs
     from corrvae.answers.run import Run as Run
     from corrvae.answers.run import is_run_folder as is_run_folder
     from corrvae.answers.tables import AnswerTable as AnswerTable
 
 _HOMES = {
     "AnswerTable": ".tables",
-    "BestPairs": ".best_pairs",
+    "BestPairs": ".likely_links",
     "Clusters": ".clusters",
     "Run": ".run",
-    "best_pairs": ".best_pairs",
+    "best_pairs": ".likely_links",
     "find_clusters": ".clusters",
     "is_run_folder": ".run",
 }

@@ -34,6 +34,11 @@ class Clusters:
         "spectral" or "kmeans".
     route
         What was done, in a sentence.
+
+    Examples
+    --------
+    >>> Clusters(np.array([0, 0, 1]), "kmeans", "k-means of 3 points").sizes.tolist()
+    [2, 1]
     """
 
     labels: Int[np.ndarray, " points"]

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corrvae.answers.best_pairs import best_pairs
 from corrvae.answers.clusters import find_clusters
+from corrvae.answers.likely_links import best_pairs
 from corrvae.answers.naming import FilePairs, find_known
 from corrvae.answers.run import Run
 from corrvae.answers.tables import AnswerTable, neighbors_table, pairs_table, score_table

@@ -30,6 +30,11 @@ class AnswerTable:
         What holds for the whole table, such as the metric; these are columns of a file too if they are in `repeated`.
     repeated
         Names of facts that a file repeats in every row.
+
+    Examples
+    --------
+    >>> AnswerTable({"id": np.array(["ann", "bob"], object), "cluster": np.array([0, 1])})
+    AnswerTable(2 rows: id, cluster)
     """
 
     columns: Mapping[str, Shaped[np.ndarray, " rows"]]

@@ -1,11 +1,59 @@
 """The program: its name, its version, its groups of commands."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, cast, final
 
 import typer
+from typer.core import TyperGroup
+
+from corrvae.cli.exits import BAD_INPUT, INTERRUPTED
+
+# What the command line is wrong by; typer names this one kind of it alone, and some versions carry their own click.
+_UsageError = cast(type[Exception], typer.BadParameter.__base__)
+
+
+@final
+class PlainGroup(TyperGroup):
+    """Commands whose wrong use is told in one line on stderr, as everything else that is wrong."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and end the program, unless the caller wants what is raised."""
+        try:
+            ended = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except _UsageError as error:
+            if not standalone_mode:
+                raise
+            if sentence := _sentence(error):
+                typer.echo(sentence, err=True)
+            sys.exit(BAD_INPUT)
+        except typer.Abort:
+            if not standalone_mode:
+                raise
+            typer.echo("stopped", err=True)
+            sys.exit(INTERRUPTED)
+        return sys.exit(ended) if standalone_mode else ended
+
+
+def _sentence(error: Any) -> str:
+    """Say what is wrong and where help is; nothing if help itself has been shown in place of a command."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""
+    problem = " ".join(error.format_message().split()).removesuffix(".")
+    return problem if error.ctx is None else f"{problem}; {error.ctx.command_path} --help tells what there is"
+
 
 app = typer.Typer(
     help="Correlated variational auto-encoders: embeddings for data points whose correlations are known as a graph.",
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

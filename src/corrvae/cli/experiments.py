@@ -1,6 +1,8 @@
 """The commands of the paper's experiments and their data."""
 
+import os
 from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,16 +10,21 @@ import typer
 
 from corrvae.cli.application import app, data_app
 from corrvae.cli.exits import INTERRUPTED, plainly
+from corrvae.cli.outputs import Output, warnings_said
 from corrvae.cli.plot import draw_run
 from corrvae.experiments.recipes import RECIPES
 
 if TYPE_CHECKING:
     from corrvae.experiments.running import Tally
 
+_QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+_JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout that tells where it is.")]
+
 
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("corrvae-demo"),
+    quiet: _QuietOption = False,
 ) -> None:
     """Train on a small built-in tree, without and with its graph: a table, and a report with pictures.
 
@@ -31,7 +38,7 @@ def demo(
 
         return run_demo(out)
 
-    _run_experiments(run)
+    _run_experiments(run, quiet=quiet)
 
 
 @app.command()
@@ -41,17 +48,24 @@ def report(
         Path | None,
         typer.Option(help="File to write; else report.html in the folder, or RUN.html beside that of a run."),
     ] = None,
+    as_json: _JsonOption = False,
+    quiet: _QuietOption = False,
 ) -> None:
     """Write a report on results, or on a run: tables and figures in one HTML file that needs no network.
 
     Example: corrvae report results/
     """
+    output = Output(out, as_json, quiet)
     with plainly():
         from corrvae.answers.run import is_run_folder
         from corrvae.pictures.report import write_report
 
-        path = draw_run(results, out) if is_run_folder(results) else write_report(results, out)
-    typer.echo(f"The report is in {path}")
+        with warnings_said(output.say):
+            path = draw_run(results, out, quiet=quiet) if is_run_folder(results) else write_report(results, out)
+    if as_json:
+        output.document({"out": str(path)})
+    elif not quiet:
+        typer.echo(f"The report is in {path}")
 
 
 def _models_help() -> str:
@@ -74,6 +88,7 @@ def reproduce(
     dataset: Annotated[str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     threads: Annotated[int | None, typer.Option(help="Threads of a run.")] = None,
+    quiet: _QuietOption = False,
 ) -> None:
     """Repeat an experiment of the paper, and show the results beside the paper's.
 
@@ -89,16 +104,21 @@ def reproduce(
         chosen = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
         return run_request(Request(task, chosen, seeds, recipe, quick, data, dataset, out, threads))
 
-    _run_experiments(run)
+    _run_experiments(run, quiet=quiet)
 
 
-def _run_experiments(run: "Callable[[], Tally]") -> None:
+def _run_experiments(run: "Callable[[], Tally]", *, quiet: bool) -> None:
     """Run experiments; those that failed, while others went on, are said at the end.
 
     Imports take a second, in which Ctrl-C may come: `run` makes them itself, so that they are watched too.
     """
     with plainly(stopped="stopped; what is finished is kept, and the same command goes on from there"):
-        tally = run()
+        with ExitStack() as stack:
+            if quiet:  # the table is left out with the progress: it is in the folder
+                nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+                stack.enter_context(redirect_stdout(nowhere))
+                stack.enter_context(redirect_stderr(nowhere))
+            tally = run()
         from corrvae.experiments.reproduce import failures_of
     if problem := failures_of(tally):
         typer.echo(problem, err=True)
@@ -111,6 +131,8 @@ def data_get(
     source: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Take it from this file or folder instead.")
     ] = None,
+    as_json: _JsonOption = False,
+    quiet: _QuietOption = False,
 ) -> None:
     """Put a data set into the data folder: CORRVAE_DATA, else the platform's cache.
 
@@ -121,6 +143,10 @@ def data_get(
     with plainly(stopped="stopped; what has arrived is kept, and the next try goes on from there"):
         from corrvae.datasets.getting import get
 
-        got = get(name, source)
-    typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
-    typer.echo(got.terms)
+        got = get(name, source, progress=False if quiet else None)
+    if as_json:
+        facts = {"name": name, "path": str(got.path), "was_there": got.was_there, "terms": got.terms}
+        Output(as_json=True).document(facts)
+    elif not quiet:
+        typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
+        typer.echo(got.terms)

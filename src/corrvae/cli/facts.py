@@ -7,7 +7,7 @@ import typer
 
 from corrvae.cli.application import app
 from corrvae.cli.exits import plainly
-from corrvae.cli.outputs import JsonOption, OutOption, Output, QuietOption, RunArgument, warnings_said
+from corrvae.cli.outputs import JsonOption, OutOption, Output, QuietOption, RunArgument, to_stdout, warnings_said
 
 
 @app.command()
@@ -55,10 +55,11 @@ def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = Fal
         if as_json:
             output.document(facts)
             return
-        for subject, known in facts.items():
-            typer.echo(subject)
-            for name, value in known.items():
-                typer.echo(f"  {name.replace('_', ' ')}: {_in_words(value)}")
+        with to_stdout():
+            for subject, known in facts.items():
+                typer.echo(subject)
+                for name, value in known.items():
+                    typer.echo(f"  {name.replace('_', ' ')}: {_in_words(value)}")
 
 
 def _in_words(value: Any) -> str:

@@ -86,7 +86,12 @@ def fit(
     dropout: Annotated[str | None, _option("Share of features hidden while training (0), or two.", _MODEL)] = None,
     hidden: Annotated[str | None, _option("Widths of hidden layers (300), such as 600,200.", _MODEL)] = None,
     pair_network: Annotated[
-        str | None, _option("perceptron (the default), or bilinear: far quicker for many pairs.", _MODEL)
+        str | None,
+        _option(
+            "perceptron (the default); bilinear: far quicker for many pairs; metric: reads the encoder's means, goes "
+            "further where edges are few.",
+            _MODEL,
+        ),
     ] = None,
     steps: Annotated[int | None, _option("Length of training in steps.", _TRAINING)] = None,
     epochs: Annotated[int | None, _option("Length of training in passes over the rows (40).", _TRAINING)] = None,
@@ -114,7 +119,7 @@ def fit(
         Path | None,
         _option(
             "TOML file of settings, named as the options are; options win. Also: graph_columns, directed, "
-            "edge_sampling, pair_hidden, warmup_steps, evaluate_every. A run keeps its own in run.toml.",
+            "edge_sampling, min_stddev, pair_hidden, warmup_steps, evaluate_every. A run keeps its own in run.toml.",
             _RUN,
             "TOML",
         ),

@@ -93,7 +93,8 @@ class Output:
 
     def document(self, facts: Any) -> None:
         """Print a JSON document."""
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        with to_stdout():
+            typer.echo(json.dumps(facts, ensure_ascii=False))
 
 
 @contextmanager

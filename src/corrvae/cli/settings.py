@@ -107,8 +107,9 @@ SETTINGS: dict[str, Setting] = {
         "normalize",
     ),
     "dropout": _one_or_two("a share from 0 to below 1", lambda v: _is_number(v, 0) and v < 1, 0.0, "dropout"),
+    "min_stddev": Setting("a number above 0", lambda v: _is_number(v) and v > 0, 1e-4, "min_stddev"),
     "hidden": _widths([300], "hidden"),
-    "pair_network": _choice(("perceptron", "bilinear"), "perceptron", "pair_network"),
+    "pair_network": _choice(("perceptron", "bilinear", "metric"), "perceptron", "pair_network"),
     "pair_hidden": _widths(None, "pair_hidden"),
     "epochs": _count("max_epochs"),
     "steps": _count("max_steps"),
@@ -291,7 +292,7 @@ def kept_form(name: str, value: Any) -> Any:
         return str(Path(value).absolute())
     if name in ("hidden", "pair_hidden") and _is_whole(value):
         return [value]
-    if name in ("tau", "gamma", "dropout", "learning_rate", "validation"):
+    if name in ("tau", "gamma", "dropout", "min_stddev", "learning_rate", "validation"):
         return [float(part) for part in value] if isinstance(value, list) else _as_float(value)
     return value
 

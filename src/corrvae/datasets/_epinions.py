@@ -34,6 +34,13 @@ class Epinions:
         An edge where two users trust each other; its ids are the publisher's, in the order of the rows.
     products
         The publisher's ids of the columns.
+
+    Examples
+    --------
+    >>> graph = CorrelationGraph.from_edges([(7, 9)])
+    >>> data = Epinions(sparse.csr_array(np.eye(2)), graph, np.array([101, 102]))
+    >>> data.products[data.features[[0]].indices].tolist()  # what user 7, the first row, has rated
+    [101]
     """
 
     features: sparse.csr_array

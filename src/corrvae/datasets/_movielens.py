@@ -33,6 +33,16 @@ class MovieLens:
         The users of each part, as positions in `users`.
     users, movies
         The publisher's ids.
+
+    Examples
+    --------
+    >>> from corrvae.tasks import halve_users, split_users
+    >>> rated = np.random.default_rng(0).random((40, 20)) < 0.5
+    >>> split = split_users(40, random_state=0)
+    >>> parts = [halve_users(rated[users], random_state=0) for users in (split.train, split.validation, split.test)]
+    >>> data = MovieLens(*parts, split, np.arange(40), np.arange(20))
+    >>> data.train.graph.n_edges == len(data.split.train)
+    True
     """
 
     train: HalvedUsers

@@ -24,6 +24,12 @@ class TreeData:
         The true positions z.
     labels
         1 for points above the median of the first principal component of z, else 0.
+
+    Examples
+    --------
+    >>> data = tree(50, 8, random_state=0)
+    >>> data.latents.shape, sorted(set(data.labels.tolist()))
+    ((50, 100), [0, 1])
     """
 
     features: Float[np.ndarray, "points features"]

@@ -112,6 +112,7 @@ def find_recipe(task: str, name: str) -> Recipe:
 
 _TREE = {"name": "tree", "n_points": 10_000, "n_features": 1000}
 _PAIRWISE = {"posterior": "pairwise", "pair_network": "perceptron", "pair_hidden": (1000,)}
+_METRIC = {"posterior": "pairwise", "pair_network": "metric", "gamma": (0.0, 10.0), "pair_batch": None}
 # what the paper states for every task
 _PAPER = {
     "n_components": 100,
@@ -124,7 +125,7 @@ _PAPER = {
 }
 _BERNOULLI = {**_PAPER, "likelihood": "bernoulli"}
 # The latents that the tree was drawn with, which no method is given.
-_TRUTH = Entry("truth", "true z (ceiling)", "latents", {}, "mean_distance")
+_TRUTH = Entry("truth", "true z, same pipeline", "latents", {}, "mean_distance")
 
 
 def _principal_components(n_components: int) -> Entry:
@@ -146,7 +147,7 @@ _CLUSTERING_RECOMMENDED = Recipe(
     (
         Entry("vae", "VAE", "vae", {**_BERNOULLI, "max_steps": 3000}),
         Entry("ind", "CVAE_ind", "cvae", {**_BERNOULLI, "max_steps": 3000}),
-        Entry("corr", "CVAE_corr", "cvae", {**_BERNOULLI, **_PAIRWISE, "gamma": 0.1, "max_steps": 3000}),
+        Entry("corr", "CVAE_corr", "cvae", {**_BERNOULLI, **_METRIC, "max_steps": 3000}),
         *_TREE_BASELINES,
     ),
     n_seeds=5,
@@ -223,12 +224,9 @@ _LINKS_RECOMMENDED = Recipe(
     (
         *_link_models(
             {**_MULTINOMIAL, "max_steps": 30_000},
-            {**_MULTINOMIAL, **_PAIRWISE, "gamma": 1000.0, "max_steps": 15_000},
+            {**_MULTINOMIAL, **_METRIC, "max_steps": 15_000},
         ),
-        *_graph_models(
-            {**_MULTINOMIAL, "max_steps": 9000},
-            {**_MULTINOMIAL, **_BILINEAR, "gamma": 1000.0, "max_steps": 6000},
-        ),
+        *_graph_models({**_MULTINOMIAL, "max_steps": 12_000}, {**_MULTINOMIAL, **_METRIC, "max_steps": 9000}),
         *_LINK_BASELINES,
     ),
     n_seeds=5,
@@ -272,20 +270,22 @@ _LSA = Entry(
     "cosine",
 )
 
+# All points about equally certain: a half of few movies would else be far from everything.
+_MATCHING = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2}
 _MATCHING_RECOMMENDED = Recipe(
     "matching",
     "recommended",
     _MOVIELENS,
     (
-        Entry("vae", "VAE", "vae", {**_MULTINOMIAL, "normalize": "l2", "max_steps": 10_000}, redraw=True),
-        Entry("ind", "CVAE_ind", "cvae", {**_MULTINOMIAL, "normalize": "l2", "max_steps": 10_000}, redraw=True),
+        Entry("vae", "VAE", "vae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
+        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
         Entry(
             "corr",
             "CVAE_corr",
             "cvae",
-            # five thousand edges are soon known by heart: some features are hidden from the pair network
-            {**_MULTINOMIAL, **_PAIRWISE, "normalize": ("l2", "raw"), "dropout": (0.0, 0.7), "gamma": (0.0, 10.0)}
-            | {"pair_batch": None, "max_steps": 10_000},
+            # edges teach the encoder through the pair network, which sees half of the movies
+            {**_MATCHING, **_METRIC, "dropout": (0.0, 0.5), "max_steps": 10_000},
+            "log_odds",
             redraw=True,
         ),
         _LSA,

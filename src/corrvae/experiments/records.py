@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
@@ -120,14 +120,29 @@ def write_record(folder: Path, record: Record) -> Path:
     draft = path.with_suffix(f".{os.getpid()}.part")
     try:
         with draft.open("w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, **asdict(record)}, file, indent=1, allow_nan=False)
-            file.write("\n")
+            file.write(_laid_out({"format": FORMAT, **asdict(record)}))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return path
+
+
+def _laid_out(document: dict[str, Any]) -> str:
+    """Write JSON with a line for each entry and each entry of an entry: long lists of numbers take one line each."""
+
+    def lines(entries: dict[str, Any], indent: str, write: Callable[[Any], str]) -> str:
+        inside = ",\n".join(f"{indent} {json.dumps(name)}: {write(value)}" for name, value in entries.items())
+        return f"{{\n{inside}\n{indent}}}"
+
+    def compact(value: Any) -> str:
+        return json.dumps(value, allow_nan=False)
+
+    def entry(value: Any) -> str:
+        return lines(value, " ", compact) if isinstance(value, dict) and value else compact(value)
+
+    return lines(document, "", entry) + "\n"
 
 
 def read_record(path: Path) -> Record:

@@ -22,7 +22,18 @@ MOST_VERTICES = 2**31 - 1
 
 
 class DroppedEdgesWarning(UserWarning):
-    """Some of what was given did not become an edge: repeats, self-loops, one-way edges."""
+    """Some of what was given did not become an edge: repeats, self-loops, one-way edges.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from corrvae import CorrelationGraph
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     graph = CorrelationGraph.from_edges([(0, 1), (1, 0), (1, 1)])
+    >>> graph.n_edges, said[0].category.__name__
+    (1, 'DroppedEdgesWarning')
+    """
 
 
 @dataclass(frozen=True)

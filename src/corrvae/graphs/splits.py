@@ -24,6 +24,13 @@ class EdgeSplit:
         All vertices, and the edges that are not held out.
     validation, test
         The held-out edges as vertex indices, i < j, sorted; ``train.ids[test]`` are their ids.
+
+    Examples
+    --------
+    >>> graph = CorrelationGraph.from_edges([(i, (i + 1) % 20) for i in range(20)])
+    >>> split = split_edges(graph, "random", test=0.2, validation=0.25, random_state=0)
+    >>> split
+    EdgeSplit(train=12, validation=4, test=4 edges)
     """
 
     train: CorrelationGraph

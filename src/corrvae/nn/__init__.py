@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from corrvae.nn.likelihoods import EntrywiseLikelihood as EntrywiseLikelihood
     from corrvae.nn.likelihoods import Likelihood as Likelihood
     from corrvae.nn.likelihoods import make_likelihood as make_likelihood
+    from corrvae.nn.metric import PairMetric as PairMetric
     from corrvae.nn.pairs import PairNetwork as PairNetwork
     from corrvae.nn.perceptron import PairPerceptron as PairPerceptron
     from corrvae.nn.prior import LearnedTau as LearnedTau
@@ -38,6 +39,7 @@ _HOMES = {
     "Likelihood": ".likelihoods",
     "Marginals": ".encoder",
     "PairBilinear": ".bilinear",
+    "PairMetric": ".metric",
     "PairNetwork": ".pairs",
     "PairPerceptron": ".perceptron",
     "PairPrior": ".prior",
@@ -57,6 +59,7 @@ __all__ = [
     "Likelihood",
     "Marginals",
     "PairBilinear",
+    "PairMetric",
     "PairNetwork",
     "PairPerceptron",
     "PairPrior",

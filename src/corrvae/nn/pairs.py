@@ -1,6 +1,7 @@
 """What every pair network can do: read two vertices' features, give the correlation of their latent points."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -20,9 +21,21 @@ class PairNetwork(nn.Module, ABC):
     ----------
     n_components : int
         Latent dimension.
+    reads_means : bool
+        Whether `prepare` is given the encoder's means in place of the features; its derivative then reaches the
+        encoder.
+
+    Examples
+    --------
+    >>> from corrvae.nn import DenseRows, PairPerceptron
+    >>> network = PairPerceptron(5, 2, hidden=(8,))
+    >>> prepared = network.prepare(DenseRows(torch.rand(3, 5)))
+    >>> network.within(prepared).shape  # the pairs 01, 02 and 12
+    torch.Size([3, 2])
     """
 
     n_components: int
+    reads_means: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, rows: Rows) -> Float[Tensor, "vertices width"]:

@@ -37,6 +37,11 @@ class PairPrior:
         Factor of s_i s_j (|tau| - rho sign tau), for each dimension.
     minus_twice_sign, complement
         -2 sign tau and 1 - |tau|.
+
+    Examples
+    --------
+    >>> PairPrior.of(0.5, 2).complement
+    tensor([0.5000, 0.5000])
     """
 
     form: QuadraticForm

@@ -22,6 +22,12 @@ class Rows(ABC):
     `values` holds the entries (all of them, or the stored ones of a sparse batch). `observed`, of the same shape, is
     False where an entry is missing; ``None`` says that nothing is. A missing entry has the value 0, so it adds nothing
     to a product. The entries that a sparse batch does not store are zeros that were observed.
+
+    Examples
+    --------
+    >>> rows: Rows = DenseRows(torch.tensor([[1.0, 0.0], [2.0, 3.0]]))
+    >>> rows.shape, rows.sums()
+    ((2, 2), tensor([1., 5.]))
     """
 
     values: Tensor

@@ -24,14 +24,11 @@ class Choice:
     ----------
     likelihood
         Its name.
-    normalize
-        What the networks should do to such features before they read them.
     reason
         What the features are.
     """
 
     likelihood: str
-    normalize: str
     reason: str
 
 
@@ -51,22 +48,22 @@ def choose_likelihood(matrix: np.ndarray | sparse.csr_array) -> Choice:
     Examples
     --------
     >>> choose_likelihood(np.array([[0.0, 1.0], [1.0, 1.0]]))
-    Choice(likelihood='bernoulli', normalize='raw', reason='all features are 0 or 1')
+    Choice(likelihood='bernoulli', reason='all features are 0 or 1')
     """
     facts = _look_at(matrix)
     n_columns = int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
     if facts.negative:
-        return Choice("gaussian", "raw", "some features are negative")
+        return Choice("gaussian", "some features are negative")
     kind = "0 or 1" if facts.binary else "whole numbers from 0 up" if facts.whole else "numbers from 0 up"
     if facts.zeros >= _MANY_ZEROS and n_columns >= _FEWEST_THINGS:
-        return Choice("multinomial", "l2", f"all features are {kind}, and {_percent(facts.zeros)} of them are 0")
+        return Choice("multinomial", f"all features are {kind}, and {_percent(facts.zeros)} of them are 0")
     if facts.binary:
-        return Choice("bernoulli", "raw", f"all features are {kind}")
+        return Choice("bernoulli", f"all features are {kind}")
     if facts.whole and facts.zeros >= _SOME_ZEROS:
-        return Choice("negative_binomial", "log1p", f"all features are {kind}, as counts are")
+        return Choice("negative_binomial", f"all features are {kind}, as counts are")
     if facts.whole:
-        return Choice("gaussian", "raw", "all features are whole numbers, but hardly any is 0, unlike counts")
-    return Choice("gaussian", "raw", "the features are real numbers")
+        return Choice("gaussian", "all features are whole numbers, but hardly any is 0, unlike counts")
+    return Choice("gaussian", "the features are real numbers")
 
 
 @final

@@ -28,6 +28,14 @@ class LinkCalibration:
     knots, log_ratios
         Log likelihood ratios at some scores. Between these they are joined by straight lines; outside, a logistic
         calibration goes on along them and an isotonic one stays at its ends.
+
+    Examples
+    --------
+    >>> calibration = LinkCalibration("log_odds", "logistic", 0.5, 10, 100, np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+    >>> calibration(np.array([0.0, 1.0])).round(3).tolist()
+    [0.5, 0.881]
+    >>> calibration.with_prior(0.01)(np.array([0.0])).round(3).tolist()
+    [0.01]
     """
 
     metric: str

@@ -25,6 +25,11 @@ class Parts:
         The part of their standard deviations alone.
     correlation
         The part of the pair's correlation.
+
+    Examples
+    --------
+    >>> Parts(mean=np.array([1.0]), variance=np.array([0.5]), correlation=np.array([-0.2])).score
+    array([1.3])
     """
 
     mean: Float[np.ndarray, "*shape"]

@@ -35,6 +35,15 @@ class Neighbors:
     recall
         Of an approximate search, the share of true neighbours found, measured on a sample of the queries; ``None`` for
         an exact one.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelatedVAE
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+    >>> near = model.kneighbors(7, n_neighbors=3)
+    >>> np.allclose(near.scores, near.parts.mean + near.parts.variance)  # no correlations in this model
+    True
     """
 
     scores: Float[np.ndarray, "*queries neighbors"]
@@ -78,6 +87,15 @@ class PairScores:
         The pairs.
     metric
         The score's name.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelatedVAE
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+    >>> scored = model.score_pairs([(0, 1), (2, 3)])
+    >>> scored.scores.shape, scored.id_pairs.tolist()
+    ((2,), [[0, 1], [2, 3]])
     """
 
     scores: Float[np.ndarray, " pairs"]
@@ -115,6 +133,16 @@ class PairRanks:
         The score's name.
     n_evaluated, n_pairs
         Pairs whose correlation was computed, and pairs in all: the bounds decided the rest.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelatedVAE
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+    >>> nearest = model.kneighbors(7, n_neighbors=1).ids[0]
+    >>> ranks = model.rank_pairs([(7, nearest)])
+    >>> ranks.ranks.tolist(), ranks.metric
+    ([1], 'expected_distance')
     """
 
     ranks: Int[np.ndarray, " pairs"]
@@ -154,6 +182,15 @@ class Matches:
         Whether no point is in two pairs.
     exact
         Whether the matching is the best of all; if not, it is the best among each point's nearest candidates.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelatedVAE
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
+    >>> matches = model.match(range(3), range(10, 50))
+    >>> matches, matches.id_pairs[:, 0].tolist(), matches.exact
+    (Matches(3 pairs, expected_distance, one to one), [0, 1, 2], True)
     """
 
     id_pairs: Shaped[np.ndarray, "pairs 2"]

@@ -25,6 +25,14 @@ class ClusteringScores:
     residual, unit_residual
         How far each eigenvector is from exact, over its eigenvalue. Where it is not well below 1, the points are too
         far apart for a second eigenvector to stand out.
+
+    Examples
+    --------
+    >>> from corrvae.tasks import embedding_distances
+    >>> places = np.array([[0.0], [0.5], [4.5], [5.0]])
+    >>> scores = score_clustering(embedding_distances(places), np.array([0, 0, 1, 1]))
+    >>> scores.nmi, scores.ari
+    (1.0, 1.0)
     """
 
     nmi: float

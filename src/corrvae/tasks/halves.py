@@ -24,6 +24,12 @@ class HalvedUsers:
         The halves, two rows for each user.
     graph
         An edge between the two halves of each user.
+
+    Examples
+    --------
+    >>> users = halve_users(np.ones((3, 4)), random_state=0)
+    >>> users.n_users, users.features.shape, users.graph.edges.tolist()
+    (3, (6, 4), [[0, 1], [2, 3], [4, 5]])
     """
 
     items: sparse.csr_array

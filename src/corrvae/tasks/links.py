@@ -23,6 +23,15 @@ class LinkScores:
         Share of unrelated candidates that score below a held-out edge.
     n_vertices
         Vertices with a held-out edge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrvae.tasks import embedding_scores, rank_pairs
+    >>> places = np.array([[0.0], [1.0], [5.0]])
+    >>> scores = score_links(rank_pairs(embedding_scores(places), np.array([[0, 1]]), 3))
+    >>> scores.mrr, scores.n_vertices
+    (1.0, 2)
     """
 
     ncrr: float

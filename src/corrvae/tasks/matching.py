@@ -23,6 +23,12 @@ class UserSplit:
     ----------
     train, validation, test
         Row numbers of users.
+
+    Examples
+    --------
+    >>> parts = split_users(10, test=0.2, validation=0.25, random_state=0)
+    >>> sorted([*parts.train, *parts.validation, *parts.test]) == list(range(10))
+    True
     """
 
     train: Int[np.ndarray, " train"]
@@ -43,6 +49,13 @@ class MatchingScores:
         Shares of halves whose other half is first, and among the first ten.
     n_pairs
         Number of users.
+
+    Examples
+    --------
+    >>> from corrvae.tasks import embedding_scores
+    >>> scores = score_matching(embedding_scores(np.array([[0.0], [1.0], [5.0], [6.0]])), 2)
+    >>> scores.reciprocal_rank, scores.n_pairs
+    (1.0, 2)
     """
 
     reciprocal_rank: float

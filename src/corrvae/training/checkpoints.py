@@ -174,6 +174,7 @@ def _describe_model(model: CorrelatedModel) -> dict[str, Any]:
         **{name: type(part).__qualname__ for name, part in kinds.items()},
         "likelihood": type(model.likelihood).__qualname__,
         "tau": "learned" if isinstance(model.tau, LearnedTau) else model.tau,
+        "min_stddev": getattr(model.encoder, "floor", None),
         "normalize": model.inputs.normalize,
         "dropout": model.inputs.dropout,
         "pair_inputs": model.pair_inputs and [model.pair_inputs.normalize, model.pair_inputs.dropout],

@@ -1,6 +1,7 @@
 """The objective of validation data: the same draws and the same noise every time."""
 
-from math import ceil
+from collections.abc import Iterator
+from math import ceil, isfinite
 from typing import final
 
 import numpy as np
@@ -8,8 +9,9 @@ import torch
 from torch import Tensor
 
 from corrvae.model import Batch, CorrelatedModel, Population, VertexIndex
-from corrvae.objectives import Gamma, gamma_pair
+from corrvae.objectives import Gamma, Terms, gamma_pair
 from corrvae.training.batches import uniform_pairs
+from corrvae.training.breakage import broken_term
 from corrvae.training.data import TrainingData
 from corrvae.training.history import TERMS
 
@@ -67,25 +69,37 @@ class Evaluator:
 
     def __call__(self, model: CorrelatedModel) -> dict[str, float]:
         """Give the terms and the total by name, in evaluation mode; the model is left in the mode it was in."""
+        sums: dict[str, float] = dict.fromkeys(TERMS, 0.0)
+        for piece, (_, _, terms) in enumerate(self._pieces(model)):
+            values = terms.numbers()
+            for name, share in self._shares(piece).items():
+                if share and name in values:
+                    sums[name] += share * values[name]
+        correlated = model.pair_network is not None and self._has_graph
+        of_singletons, of_pairs = gamma_pair(self.gamma) if correlated else (0.0, 0.0)
+        penalty = (1.0 + of_singletons) * sums["singleton"] + sums["edge"] + of_pairs * sums["non_edge"]
+        return {**sums, "total": sums["reconstruction"] - penalty}
+
+    def find_broken(self, model: CorrelatedModel) -> tuple[str, tuple[int, ...]]:
+        """Find the first term that is infinite or not a number, and the vertices of the data it broke at."""
+        for batch, vertices, terms in self._pieces(model):
+            if not all(map(isfinite, terms.numbers().values())):
+                return broken_term(terms, batch, vertices)
+        return "the objective", ()
+
+    def _pieces(self, model: CorrelatedModel) -> Iterator[tuple[Batch, np.ndarray, Terms]]:
+        """Go through the data, always with the same noise; the model is left in the mode it was in."""
         generator = torch.Generator(self.device).manual_seed(self._noise_seed)
         of_features = np.random.default_rng(self._of_features)
-        sums: dict[str, float] = dict.fromkeys(TERMS, 0.0)
         training = model.training
         model.eval()
         try:
             with torch.inference_mode():
                 for piece in range(len(self._vertices)):
-                    batch = self._batch(piece, of_features)
-                    values = model.terms(batch, self._population, gamma=self.gamma, generator=generator).numbers()
-                    for name, share in self._shares(piece).items():
-                        if share and name in values:
-                            sums[name] += share * values[name]
+                    batch, vertices = self._batch(piece, of_features)
+                    yield batch, vertices, model.terms(batch, self._population, gamma=self.gamma, generator=generator)
         finally:
             model.train(training)
-        correlated = model.pair_network is not None and self._has_graph
-        of_singletons, of_pairs = gamma_pair(self.gamma) if correlated else (0.0, 0.0)
-        penalty = (1.0 + of_singletons) * sums["singleton"] + sums["edge"] + of_pairs * sums["non_edge"]
-        return {**sums, "total": sums["reconstruction"] - penalty}
 
     def _shares(self, piece: int) -> dict[str, float]:
         """Give the part that a piece's mean has in the mean over everything, for each term."""
@@ -94,7 +108,8 @@ class Evaluator:
         of_pairs = 1.0 / len(self._vertices)
         return {"reconstruction": of_vertices, "singleton": of_vertices, "edge": of_edges, "non_edge": of_pairs}
 
-    def _batch(self, piece: int, of_features: np.random.Generator) -> Batch:
+    def _batch(self, piece: int, of_features: np.random.Generator) -> tuple[Batch, np.ndarray]:
+        """Give a piece's batch and its vertices, those drawn first."""
         drawn, picked, weights = self._vertices[piece], self._edges[piece], self.data.sample_weights
         vertices, edges, edge_weights = drawn, None, None
         if self._has_graph and self.data.n_vertices > 1:
@@ -107,7 +122,7 @@ class Evaluator:
                     of_edges = of_edges * self.data.weights[picked]
             found = self._index.distinct(drawn, ends)
             vertices, edges, edge_weights = found.vertices, self._tensor(found.positions), self._tensor(of_edges)
-        return Batch(
+        batch = Batch(
             self.data.rows(vertices, of_features).to(self.device),
             len(drawn),
             edges=edges,
@@ -115,6 +130,7 @@ class Evaluator:
             pairs=None if edges is None else self._tensor(self._pairs[piece]),
             vertex_weights=None if weights is None else self._tensor(weights[drawn]),
         )
+        return batch, vertices
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         kind = np.float32 if array.dtype.kind == "f" else np.int64

@@ -98,6 +98,12 @@ class Progress:
         The objective of this step's batch.
     evaluation
         The history's new row, if there was an evaluation after this step.
+
+    Examples
+    --------
+    >>> progress = Progress(step=10, max_steps=20, epoch=0.5, seconds=0.1, total=-3.0)
+    >>> f"{progress.step / progress.max_steps:.0%}"
+    '50%'
     """
 
     step: int

@@ -19,6 +19,12 @@ class HoldOut:
     train, validation
         Vertex indices, ascending. An edge belongs to the part that both its ends are in; an edge between the parts
         belongs to neither.
+
+    Examples
+    --------
+    >>> parts = hold_out(6, np.array([[0, 1], [2, 3], [4, 5]]), 0.34, 0)
+    >>> len(parts.train), len(parts.validation)
+    (4, 2)
     """
 
     train: Int[np.ndarray, " train"]

@@ -29,6 +29,15 @@ class TrainingResult:
         "finished": all steps were made; "early": validation did not improve any more; "interrupted": by Ctrl-C.
     best_step
         With validation data, the step whose weights the model now has; ``None`` if these are the last ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrvae.nn import Decoder, Encoder, FeatureTable, make_likelihood
+    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
+    >>> result = train(model, TrainingData(FeatureTable(np.ones((50, 6)))), TrainingSettings(max_steps=3))
+    >>> result.n_steps, result.stopped
+    (3, 'finished')
     """
 
     history: History

@@ -18,6 +18,7 @@ from corrvae.objectives import Terms
 from corrvae.training.adam import Adam
 from corrvae.training.batches import BatchSource, Drawn
 from corrvae.training.best import BestWeights
+from corrvae.training.breakage import broken_term
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
 from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
@@ -128,10 +129,10 @@ class Run:
             row["tau"] = float(self.model.tau().detach().mean())
         if self.evaluator is not None:
             values = self.evaluator(self.model)
-            for name, value in values.items():
-                if not math.isfinite(value):
-                    self._break(f"{name} of the validation data", ())
-                row[f"validation_{name}"] = value
+            if not all(map(math.isfinite, values.values())):
+                self._check_weights()
+                self._break(*self.evaluator.find_broken(self.model), held_out=True)
+            row |= {f"validation_{name}": value for name, value in values.items()}
             self.best.offer(values["total"], self.step, self.model)
             if self.step <= self.settings.warmup_steps:
                 self.best.stale = 0  # the objective is not yet what is being evaluated
@@ -142,16 +143,16 @@ class Run:
 
     def _break_at(self, terms: Terms, drawn: Drawn) -> NoReturn:
         self._check_weights()  # if these are broken already, the step before is to blame
-        self._break(*broken_term(terms, drawn))
+        self._break(*broken_term(terms, drawn.batch, drawn.vertices))
 
     def _check_weights(self) -> None:
         for name, parameter in self.model.named_parameters():
             if not bool(torch.isfinite(parameter).all()):
                 self._break(f"the weight {name}", tuple(self._vertices.tolist()))
 
-    def _break(self, term: str, rows: tuple[int, ...]) -> NoReturn:
+    def _break(self, term: str, rows: tuple[int, ...], held_out: bool = False) -> NoReturn:
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
-        raise TrainingError(self.step, term, rows, checkpoint)
+        raise TrainingError(self.step, term, rows, checkpoint, held_out)
 
     def _check_best(self) -> None:
         weights, own = self.best.weights, self.model.state_dict()
@@ -196,20 +197,6 @@ class Run:
                 self.stopped = "early"
             elif self.step >= self.settings.max_steps:
                 self.stopped = "finished"
-
-
-def broken_term(terms: Terms, drawn: Drawn) -> tuple[str, tuple[int, ...]]:
-    """Find the first term that broke, and the vertices it broke at."""
-    for name, mean in terms.means.items():
-        wrong = torch.nonzero(~torch.isfinite(mean.values.detach()))[:, 0].cpu()
-        if len(wrong):
-            batch = drawn.batch
-            places = {"edge": batch.edges, "non_edge": batch.pairs}.get(name)
-            if name == "non_edge" and places is None:
-                places = torch.triu_indices(batch.n_drawn, batch.n_drawn, 1).T
-            positions = wrong if places is None else places.cpu()[wrong].reshape(-1).unique()
-            return f"the {name} term", tuple(drawn.vertices[positions.numpy()].tolist())
-    return "the objective", tuple(drawn.vertices.tolist())
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -85,7 +85,7 @@ def test_agrees_on_any_sizes_and_exclusions(network, n_queries, n_candidates, n_
 
 @settings(max_examples=15)
 @given(
-    network=st.sampled_from(["perceptron", "bilinear", "own"]),
+    network=st.sampled_from(["perceptron", "bilinear", "metric", "own"]),
     n_points=st.integers(1, 130),
     spread=st.sampled_from([0.02, 0.3, 1.0]),
     seed=st.integers(0, 99),

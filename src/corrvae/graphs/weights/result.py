@@ -41,6 +41,13 @@ class SpanningWeights:
         Random projections or forests used.
     seconds : float
         Wall-clock time, analysis included.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelationGraph, spanning_weights
+    >>> result = spanning_weights(CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2), (2, 3)]))
+    >>> result.weights.round(3).tolist(), result.method, result.bound
+    ([0.667, 0.667, 0.667, 1.0], 'exact', 'rounding')
     """
 
     weights: Float[np.ndarray, " edges"]

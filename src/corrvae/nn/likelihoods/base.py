@@ -25,6 +25,12 @@ class Likelihood(nn.Module, ABC):
     ----------
     n_features
         Number of features.
+
+    Examples
+    --------
+    >>> from corrvae.nn.likelihoods import Multinomial
+    >>> Multinomial(3).mean(torch.zeros(1, 3), totals=torch.tensor([6.0]))
+    tensor([[2., 2., 2.]])
     """
 
     domain: ClassVar[str]
@@ -87,6 +93,26 @@ class EntrywiseLikelihood(Likelihood):
     """A likelihood under which the entries of a row are independent given the outputs.
 
     A subclass gives the log-probability of single entries; sparse rows and missing entries follow from it.
+
+    Examples
+    --------
+    >>> class Laplace(EntrywiseLikelihood):
+    ...     domain = "finite numbers"
+    ...
+    ...     def entry_log_prob(self, outputs, values, columns):
+    ...         return -(values - outputs).abs() - np.log(2.0)
+    ...
+    ...     def mean(self, outputs, totals=None):
+    ...         return outputs
+    ...
+    ...     def sample(self, outputs, generator, totals=None):
+    ...         return from_numpy(generator.laplace(to_numpy(outputs)), outputs)
+    ...
+    ...     def admits(self, values):
+    ...         return np.isfinite(values)
+    >>> from corrvae.nn import DenseRows
+    >>> Laplace(2).log_prob(torch.zeros(1, 2), DenseRows(torch.tensor([[1.0, -1.0]])))
+    tensor([-3.3863])
     """
 
     @abstractmethod

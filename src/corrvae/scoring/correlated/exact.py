@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 
 from corrvae.nn.bilinear import PairBilinear
+from corrvae.nn.metric import PairMetric
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.perceptron import PairPerceptron
 from corrvae.scoring.correlated.kernels import exact as kernels
@@ -37,6 +38,8 @@ def exact_pairs(network: PairNetwork) -> ExactPairs:
         return _ExactPerceptron(network)
     if isinstance(network, PairBilinear):
         return _ExactBilinear(network)
+    if isinstance(network, PairMetric):
+        return _ExactMetric(network)
     return ExactNetwork(network)
 
 
@@ -66,6 +69,17 @@ class _ExactBilinear(ExactPairs):
 
 
 @final
+class _ExactMetric(ExactPairs):
+    def __init__(self, network: PairMetric) -> None:
+        self._start, self._slope = values_of(network.start).astype(np.float64), slope_of(network)
+
+    def pre_activation(self, left: Left, right: Right, rows: Places, columns: Places) -> Values:
+        a = np.empty((len(rows), len(self._start)))
+        kernels.metric(left, right, rows, columns, self._start, self._slope, a)
+        return a
+
+
+@final
 class ExactNetwork(ExactPairs):
     """Any network, as a copy in float64 on the processor, one pair at a time and in both orders."""
 
@@ -89,3 +103,8 @@ class ExactNetwork(ExactPairs):
 def values_of(parameter: torch.Tensor) -> np.ndarray:
     """Give a parameter's numbers."""
     return np.ascontiguousarray(parameter.detach().cpu().numpy(), np.float32)
+
+
+def slope_of(network: PairMetric) -> Float[np.ndarray, " dim"]:
+    """Give what a metric network multiplies a squared distance by, in float64."""
+    return network.slope.detach().cpu().double().exp().numpy()

@@ -10,9 +10,10 @@ from jaxtyping import Float, Int
 
 from corrvae.monitor import STOP
 from corrvae.nn.bilinear import PairBilinear
+from corrvae.nn.metric import PairMetric
 from corrvae.nn.pairs import PairNetwork
 from corrvae.nn.perceptron import PairPerceptron
-from corrvae.scoring.correlated.exact import ExactNetwork, values_of
+from corrvae.scoring.correlated.exact import ExactNetwork, slope_of, values_of
 from corrvae.scoring.correlated.kernels import distances as kernels
 from corrvae.scoring.correlated.sides import Side
 
@@ -24,6 +25,10 @@ _PAIRS = 1024
 _UNIT = 2.0**-24
 # How many times its mean-square size a sum of rounding errors may reach: beyond, with a probability under 3e-14.
 _DEVIATIONS = 8.0
+# No t / cosh(t)^2 is larger than this: what a relative error of t may do to tanh(t).
+_STEEPEST = 0.448
+# Between this and its inverse a slope neither overflows nor underflows with anything that matters.
+_SMALLEST_SLOPE = 1e-20
 # What a network that we know nothing of is trusted to, in a, when it works in float64.
 _TRUSTED = 1e-8
 
@@ -77,6 +82,8 @@ def pair_tiles(network: PairNetwork) -> PairTiles:
         return PerceptronTiles(network)
     if isinstance(network, PairBilinear):
         return BilinearTiles(network)
+    if isinstance(network, PairMetric):
+        return MetricTiles(network)
     return NetworkTiles(network)
 
 
@@ -169,6 +176,48 @@ class BilinearTiles(PairTiles):
         unit = 2.0 * (2 * self._rank + 3) * _UNIT
         left = np.stack([unit * of_entries, (unit * abs(self._constant).max(initial=0) + _UNIT) * of_spread], axis=1)
         return left, np.stack([of_entries, of_spread], axis=1)
+
+
+@final
+class MetricTiles(PairTiles):
+    """A metric network: squared distance of the images, exponentials and distance of each pair in registers.
+
+    The bound is for the worst case, and does not grow with the images. Of x = c g, with g the squared distance of two
+    images of width m, each term has rounded its difference (twice, by the square) and its square, g has added m terms,
+    none negative, and c and the product have rounded once each: in any order of summation x is right to m + 4 units of
+    itself. Where x is large that is a large error of a = b - x, but tanh is flat there: between x and its rounded value
+    tanh(b - x) changes by no more than the relative error times the largest t / cosh(b - t)^2 over t >= 0. With
+    t = b + r that is at most max(b, 0) + max r / cosh(r)^2. Rounding a once more is a relative error of a itself, for
+    which the same holds with b = 0. All is weighted by 2 s_ik s_jk and summed over k, hence at most the product of the
+    lengths of two vectors. No change is beyond 2, which also stands for slopes that float32 cannot be trusted with.
+    """
+
+    def __init__(self, network: PairMetric) -> None:
+        self._start, slope = values_of(network.start), slope_of(network)
+        self._slope = slope.clip(_SMALLEST_SLOPE, 1 / _SMALLEST_SLOPE).astype(np.float32)
+        relative = 1.01 * _UNIT * (network.n_components + 4)
+        change = relative * (self._start.clip(0).astype(np.float64) + _STEEPEST) + 1.01 * _UNIT * _STEEPEST
+        trusted = (slope > _SMALLEST_SLOPE) & (slope < 1 / _SMALLEST_SLOPE)
+        self._change = np.where(trusted, np.minimum(change, 2.0), 2.0)
+
+    def distances(
+        self,
+        left: Side,
+        right: Side,
+        rows: Int[np.ndarray, " pairs"],
+        columns: Int[np.ndarray, " pairs"],
+        control: Int[np.ndarray, "2"],
+    ) -> Float[np.ndarray, " pairs"]:
+        """See `PairTiles.distances`."""
+        values = np.empty(len(rows), np.float32)
+        ends = left.mean, left.stddev, left.vectors, right.mean, right.stddev, right.vectors
+        kernels.metric_distances(*ends, rows, columns, self._start, self._slope, values, control)
+        return values
+
+    def factors(self, side: Side) -> tuple[np.ndarray, np.ndarray]:
+        """See `PairTiles.factors`."""
+        length = np.sqrt((2.0 * self._change * np.square(side.stddev, dtype=np.float64)).sum(1))[:, None]
+        return length, length
 
 
 @final

@@ -79,3 +79,20 @@ def test_bilinear(n_entries):
     left, right = (mean_i, stddev_i, entries_i), (mean_j, stddev_j, entries_j)
     kernels.bilinear_distances(*left, *right, rows, columns, constant, values, control)
     np.testing.assert_allclose(values, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 37])
+@pytest.mark.parametrize("size", [0.0, 0.1, 1.0, 1e25])
+def test_metric(dim, size):
+    generator = np.random.default_rng(0)
+    mean_i, stddev_i, mean_j, stddev_j = generator.exponential(size=(4, 5, dim)).astype(np.float32)
+    image_i, image_j = (size * generator.normal(size=(2, 5, dim))).astype(np.float32)
+    start, slope = generator.normal(size=dim).astype(np.float32), generator.exponential(size=dim).astype(np.float32)
+    rows, columns = (part.reshape(-1).astype(np.int32) for part in np.mgrid[:5, :5])
+    gaps = ((image_i[rows].astype(float) - image_j[columns].astype(float)) ** 2).sum(1, keepdims=True)
+    rho = np.tanh(start - slope * gaps)
+    s_i, s_j, apart = stddev_i[rows].astype(float), stddev_j[columns].astype(float), mean_i[rows] - mean_j[columns]
+    values, control = np.empty(25, np.float32), np.zeros(2, np.int64)
+    left, right = (mean_i, stddev_i, image_i), (mean_j, stddev_j, image_j)
+    kernels.metric_distances(*left, *right, rows, columns, start, slope, values, control)
+    np.testing.assert_allclose(values, (apart**2 + s_i**2 + s_j**2 - 2 * rho * s_i * s_j).sum(1), rtol=1e-5)

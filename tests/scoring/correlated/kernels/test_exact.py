@@ -40,6 +40,21 @@ def test_bilinear(seed, rank, dim):
     np.testing.assert_array_equal(turned, a)
 
 
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 9), dim=st.integers(1, 7), size=st.sampled_from([0.1, 1e30]))
+def test_metric(seed, width, dim, size):
+    generator, rows, columns = random_pairs(seed, 6)
+    image_i, image_j = (size * generator.normal(size=(2, 5, width))).astype(np.float32)
+    start, slope, a = generator.normal(size=dim), generator.exponential(size=dim), np.empty((6, dim))
+    exact.metric(image_i, image_j, rows, columns, start, slope, a)
+    gaps = ((image_i[rows].astype(float) - image_j[columns].astype(float)) ** 2).sum(1)
+    np.testing.assert_allclose(a, start - np.outer(gaps, slope), rtol=1e-12, atol=1e-12)
+    # alone, and the other way round, to the bit
+    for n in range(6):
+        one = np.empty((1, dim))
+        exact.metric(image_j, image_i, columns[[n]], rows[[n]], start, slope, one)
+        np.testing.assert_array_equal(one[0], a[n])
+
+
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 7), size=st.sampled_from([0.3, 1.0, 20.0]))
 def test_distances(seed, dim, size):
     generator, rows, columns = random_pairs(seed, 6)

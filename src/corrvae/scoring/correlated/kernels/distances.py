@@ -128,6 +128,28 @@ def bilinear_distances(
         values[pair] = _distance(mean_i[i], stddev_i[i], mean_j[j], stddev_j[j], a)
 
 
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def metric_distances(
+    mean_i, stddev_i, image_i, mean_j, stddev_j, image_j, rows, columns, start, slope, values, control
+):
+    """Expected distances under a_k = start_k - slope_k |v_i - v_j|^2, where images hold the v of each point."""
+    for pair in range(len(rows)):
+        if pair % 1024 == 0 and control[STOP]:
+            return
+        i, j = rows[pair], columns[pair]
+        v_i, v_j, gap = image_i[i], image_j[j], _ZERO
+        for k in range(len(v_i)):
+            step = v_i[k] - v_j[k]
+            gap += step * step
+        m_i, s_i, m_j, s_j, total = mean_i[i], stddev_i[i], mean_j[j], stddev_j[j], _ZERO
+        # as in _distance, with an a that needs no array
+        for k in range(len(start)):
+            apart, spread = m_i[k] - m_j[k], s_i[k] - s_j[k]
+            fall = one_minus_tanh(start[k] - slope[k] * gap)
+            total += apart * apart + spread * spread + _TWO * fall * (s_i[k] * s_j[k])
+        values[pair] = total
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def errors(values, rows, columns, left, right, share, found):
     """Write what each pair's value may be off by: a share of it, and the product of its points' factors."""

@@ -7,6 +7,8 @@ one distance to the last bit, the same for both orders of its points and for poi
 import numpy as np
 from numba import njit
 
+from corrvae.scoring.kernels.exact import mean_distance
+
 # Pairs whose products share what is read of the weights.
 _TOGETHER = 4
 
@@ -57,6 +59,15 @@ def bilinear(entries_i, entries_j, rows, columns, constant, a):
             sign = 1.0 if 2 * entry < n_entries else -1.0
             for k in range(len(constant)):
                 of_pair[k] += sign * (np.float64(left[entry, k]) * np.float64(right[entry, k]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def metric(image_i, image_j, rows, columns, start, slope, a):
+    """Write a_k = start_k - slope_k |v_i - v_j|^2; images hold the v of each point."""
+    for pair in range(len(rows)):
+        gap = mean_distance(image_i[rows[pair]], image_j[columns[pair]])
+        for k in range(len(start)):
+            a[pair, k] = start[k] - slope[k] * gap
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

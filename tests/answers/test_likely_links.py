@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corrvae.answers import best_pairs as module
-from corrvae.answers.best_pairs import best_pairs
+from corrvae.answers import likely_links as module
+from corrvae.answers.likely_links import best_pairs
 from corrvae.scoring.metrics import make_metric
 from corrvae.scoring.points import Exclusions
 from support.correlated import literal_distances, make_model, make_points, random_rows

@@ -23,6 +23,12 @@ class BestPairs:
     ----------
     pairs, scores
         The pairs and their scores.
+
+    Examples
+    --------
+    >>> found = BestPairs(np.array([[2, 3], [0, 1]]), np.array([0.25, 1.0]))
+    >>> found.pairs[found.scores.argmin()].tolist()
+    [2, 3]
     """
 
     pairs: Int[np.ndarray, "pairs 2"]
