@@ -226,7 +226,7 @@ def test_an_answer_that_cannot_be_written_is_one_sentence(what, tmp_path):
 from types import SimpleNamespace
 from corrvae.cli import app
 from corrvae.datasets import getting
-getting.get = lambda name, source: SimpleNamespace(was_there=True, path="there", terms="free")
+getting.get = lambda name, source, progress: SimpleNamespace(was_there=True, path="there", terms="free")
 app({["report", str(tmp_path)] if what == "report" else ["data", "get", "ml-1m"]!r})
 """
     with Path("/dev/full").open("w") as full:

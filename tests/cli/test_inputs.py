@@ -80,10 +80,9 @@ def test_files_without_an_id_in_common_are_refused(tmp_path):
         inputs(tmp_path, FEATURES, "1,2\n")
 
 
-@pytest.mark.parametrize("missing", ["drop", "error"])
-def test_a_graph_of_which_no_edge_is_left_is_refused(tmp_path, missing):
+def test_a_graph_of_which_no_edge_is_left_is_refused(tmp_path):
     with pytest.raises(DataFileError, match=r"none of its 2 edges has both ends among the features.*swapped"):
-        inputs(tmp_path, FEATURES, "ann,1\nbob,2\n", missing=missing)
+        inputs(tmp_path, FEATURES, "ann,1\nbob,2\n", missing="drop")
 
 
 @pytest.mark.parametrize(("ids", "edges"), [(("007", "8", "9"), "007,8\n8,9\n"), (("1", "2", "x"), "1,2\n")])
@@ -113,7 +112,7 @@ def test_a_change_of_either_file_is_noticed(tmp_path):
     settings = {"features": "f.csv", "graph": "g.csv"}
     before = inputs(tmp_path, FEATURES, "ann,bob\nbob,cem\n")[0].found
     check_unchanged(settings, before, inputs(tmp_path, FEATURES, "cem,bob\nbob,ann\n")[0].found)
-    for features in (FEATURES.replace("7", "9"), FEATURES.replace("bob", "bo"), FEATURES.replace("a,b", "e,b")):
+    for features in (FEATURES.replace("7", "9"), FEATURES.replace("cem", "ce"), FEATURES.replace("a,b", "e,b")):
         with pytest.raises(DataFileError, match=r"f\.csv: has changed since the run began, so the run cannot go on"):
             check_unchanged(settings, before, inputs(tmp_path, features, "ann,bob\nbob,cem\n")[0].found)
     with pytest.raises(DataFileError, match=r"g\.csv: has changed since the run began"):

@@ -137,14 +137,14 @@ def _read_graph(path: Path, settings: Mapping[str, Any], features: Features, say
             f"none of its ids ({name_some(graph.ids)}) is an id of the features ({name_some(ids)}), so they cannot be "
             "matched",
         )
+    header = are_first_line(joined.only_vertices, path, settings["graph_columns"], conductance)
+    _tell_ids(path, joined, settings["missing"], ", perhaps the header of the graph file" if header else "", say)
     if graph.n_edges and not joined.graph.n_edges:
         raise DataFileError(
             path,
             f"none of its {_count(graph.n_edges, 'edge')} has both ends among the features, so it teaches nothing; "
             "are the two files what they should be, and not swapped?",
         )
-    header = are_first_line(joined.only_vertices, path, settings["graph_columns"], conductance)
-    _tell_ids(path, joined, settings["missing"], ", perhaps the header of the graph file" if header else "", say)
     return joined
 
 
