@@ -40,7 +40,7 @@ class PlainGroup(TyperGroup):
                 raise
             typer.echo("stopped", err=True)
             sys.exit(INTERRUPTED)
-        return sys.exit(ended) if standalone_mode else ended
+        return sys.exit(ended or 0) if standalone_mode else ended
 
 
 def _sentence(error: Any) -> str:
