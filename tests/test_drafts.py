@@ -150,7 +150,7 @@ def test_a_folder_that_is_removed_loses_its_name_first(tmp_path, monkeypatch):
 
 def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     """Another program may sweep between the two steps; it holds the lock, has removed the folder, or both."""
-    lock, misfortunes = drafts._lock, []
+    lock, misfortunes = drafts.take_folder, []
 
     def unlucky(folder):
         misfortunes.append(folder)
@@ -163,14 +163,14 @@ def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monke
             folder.rmdir()
         return descriptor
 
-    monkeypatch.setattr(drafts, "_lock", unlucky)
+    monkeypatch.setattr(drafts, "take_folder", unlucky)
     with draft_of(tmp_path / "run") as draft:
         assert draft == misfortunes[3]
         assert draft.is_dir()
 
 
 def test_where_there_are_no_locks_drafts_are_made_and_none_are_swept(tmp_path, monkeypatch):
-    monkeypatch.setattr(drafts, "_lock", lambda _: None)
+    monkeypatch.setattr(drafts, "take_folder", lambda _: None)
     make(tmp_path, ".run.01234567.writing", "perhaps of another program")
     with draft_of(tmp_path / "run") as draft:
         sweep(tmp_path / "run")

@@ -140,7 +140,7 @@ def sweep(target: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
     for draft in target.parent.glob(f".{name}.????????.writing"):
         try:
-            lock = _lock(draft)
+            lock = take_folder(draft)
         except OSError:  # another program has it, or has just removed it
             continue
         if lock is not None:
@@ -191,7 +191,7 @@ def _begin(target: Path) -> tuple[Path, int | None]:
         draft = _beside(target, "writing")
         draft.mkdir()
         try:
-            lock = _lock(draft)
+            lock = take_folder(draft)
         except (BlockingIOError, FileNotFoundError):
             continue
         if lock is None or draft.exists():
@@ -200,7 +200,7 @@ def _begin(target: Path) -> tuple[Path, int | None]:
     raise OSError(errno.EBUSY, "others keep writing it")
 
 
-def _lock(folder: Path) -> int | None:
+def take_folder(folder: Path) -> int | None:
     """Take a folder for this program until the descriptor is closed.
 
     ``None`` where the system has no locks; a `BlockingIOError` says that another program has it.

@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
-from corrvae.drafts import draft_of_file
+from corrvae.drafts import draft_of_file, take_folder
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """Let other programs see that this one is at work here, where the system can show it."""
         try:
-            lock = _lock(self.path)
+            lock = take_folder(self.path)
         except BlockingIOError:
             lock = None
         try:
@@ -173,7 +173,7 @@ class RunFolder:
 
     def _is_held(self) -> bool:
         try:
-            lock = _lock(self.path)
+            lock = take_folder(self.path)
         except BlockingIOError:
             return True
         if lock is not None:
@@ -214,24 +214,3 @@ def _agree(given: Any, kept: Any) -> bool:
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else to_toml({"": value}).removeprefix(" = ").strip()
-
-
-def _lock(folder: Path) -> int | None:
-    """Take a folder until the descriptor is closed; ``None`` where the system has no locks.
-
-    A `BlockingIOError` says that another program has it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        return None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    except OSError:  # as on some file systems of a network
-        os.close(descriptor)
-        return None
-    return descriptor

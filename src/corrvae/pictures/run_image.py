@@ -1,10 +1,10 @@
 """The map of a run as a picture file, in the colours of a light page."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 
+from corrvae.drafts import draft_of_file
 from corrvae.errors import FolderError
 from corrvae.pictures.maps import group_series
 from corrvae.pictures.run_view import RunView
@@ -30,7 +30,6 @@ def write_map(view: RunView, path: Path) -> Path:
     from matplotlib.figure import Figure
 
     shades = colours()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         figure = Figure(figsize=_INCHES, facecolor=shades["surface"])
@@ -55,12 +54,10 @@ def write_map(view: RunView, path: Path) -> Path:
             axes.legend(frameon=False, labelcolor=shades["ink"], loc="best")
         axes.autoscale_view()
         try:
-            figure.savefig(draft, format="png", dpi=_DOTS, metadata={"Software": None})
-            draft.replace(path)
+            with draft_of_file(path) as draft:
+                figure.savefig(draft, format="png", dpi=_DOTS, metadata={"Software": None})
         except OSError as error:
             raise FolderError(path, f"cannot be written ({error.strerror or error})") from error
-        finally:
-            draft.unlink(missing_ok=True)
     return path
 
 

@@ -1,12 +1,12 @@
 """A page on one trained run: its map, its learning curves, its links, its most and least certain points."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
 from corrvae.answers.description import describe, model_name
+from corrvae.drafts import draft_of_file
 from corrvae.errors import FolderError
 from corrvae.experiments.comparing import METRIC_NAMES
 from corrvae.pictures.curves import Curve, draw_curves, term_names
@@ -33,14 +33,11 @@ def write_page(view: RunView, path: Path) -> Path:
         The file.
     """
     page = build_page(view)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        draft.write_text(page, encoding="utf-8", newline="\n")
-        draft.replace(path)
+        with draft_of_file(path) as draft:
+            draft.write_text(page, encoding="utf-8", newline="\n")
     except OSError as error:
         raise FolderError(path, f"cannot be written ({error.strerror or error})") from error
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 
