@@ -47,7 +47,7 @@ def test_the_papers_settings(task, gamma):
 
 def test_only_links_have_graph_features():
     with_features = {(recipe.task, entry.model) for recipe, entry in ENTRIES if entry.graph_features}
-    assert with_features == {("links", "ind+graph"), ("links", "corr+graph")}
+    assert with_features == {("links", "ind+graph")}
 
 
 @pytest.mark.parametrize("task", TASKS)
