@@ -126,3 +126,25 @@ class TrainingError(CorrvaeError, ArithmeticError):
             f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"; on the command line '
             f"--normalize log1p or l2), or lower the learning rate. {kept}"
         )
+
+
+class LostRankError(CorrvaeError, RuntimeError):
+    """A job of several processes in which another one cannot be reached any more.
+
+    Attributes
+    ----------
+    problem : str
+        What the connection said.
+
+    Examples
+    --------
+    >>> print(LostRankError("Connection closed by peer"))
+    another process of this run has ended or cannot be reached (Connection closed by peer)
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"another process of this run has ended or cannot be reached ({self.problem})"

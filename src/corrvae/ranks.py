@@ -1,0 +1,172 @@
+"""The processes that do one job together, as PyTorch's launcher started them.
+
+`join_ranks` makes a process one of them; `current_ranks` says which. A process by itself is the only rank of one, and
+nothing is sent. Arrays travel as tensors, objects as JSON: no rank reads a pickle of another.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from corrvae.errors import LostRankError
+
+# What the launcher (torchrun) tells the processes that it starts.
+_LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+@final
+@dataclass(frozen=True)
+class Ranks:
+    """Which process this is, and how many there are. All of them must make the same calls, in the same order.
+
+    Attributes
+    ----------
+    index
+        Number of this process, from 0.
+    count
+        How many there are.
+
+    Examples
+    --------
+    >>> Ranks(1, 3).share(8)
+    slice(3, 6, None)
+    """
+
+    index: int = 0
+    count: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is rank 0, which writes files and speaks to the user."""
+        return self.index == 0
+
+    def share(self, length: int) -> slice:
+        """Give this rank's part of `length` things: parts follow each other, and differ by one thing at most."""
+        least, more = divmod(length, self.count)
+        begin = self.index * least + min(self.index, more)
+        return slice(begin, begin + least + (self.index < more))
+
+    def sum(self, array: np.ndarray) -> np.ndarray:
+        """Give every rank the sum of all ranks' arrays, which have one shape and type."""
+        if self.count == 1:
+            return array
+        import torch
+        import torch.distributed as group
+
+        total = torch.from_numpy(array.copy()).to(_device())
+        with _told_as_loss():
+            group.all_reduce(total)
+        return total.cpu().numpy()
+
+    def gather(self, part: np.ndarray) -> list[np.ndarray]:
+        """Give every rank all ranks' arrays, in order; these may differ in length, but not in type or further axes."""
+        if self.count == 1:
+            return [part]
+        import torch
+        import torch.distributed as group
+
+        lengths = self.sum(np.eye(1, self.count, self.index, dtype=np.int64)[0] * len(part))
+        padded = np.zeros((int(lengths.max()), *part.shape[1:]), part.dtype)
+        padded[: len(part)] = part
+        sent = torch.from_numpy(padded).to(_device())
+        received = [torch.empty_like(sent) for _ in range(self.count)]
+        with _told_as_loss():
+            group.all_gather(received, sent)
+        return [tensor.cpu().numpy()[:length] for tensor, length in zip(received, lengths.tolist(), strict=True)]
+
+    def gather_rows(self, part: np.ndarray) -> np.ndarray:
+        """Give every rank all ranks' arrays as one, in order."""
+        return part if self.count == 1 else np.concatenate(self.gather(part))
+
+    def tell(self, value: Any = None) -> Any:
+        """Give every rank the value that rank 0 has: anything that JSON can say."""
+        if self.count == 1:
+            return value
+        said = json.dumps(value).encode() if self.is_first else b""
+        return json.loads(self.gather(np.frombuffer(said, np.uint8))[0].tobytes())
+
+    def any(self, mine: bool) -> bool:
+        """Say whether any rank says so."""
+        return mine if self.count == 1 else bool(self.sum(np.array([mine], np.int64))[0])
+
+    def wait(self) -> None:
+        """Wait until every rank is here."""
+        self.any(False)
+
+
+def current_ranks() -> Ranks:
+    """Give the ranks that this process is one of: those of torch's process group, if there is one.
+
+    Examples
+    --------
+    >>> current_ranks()
+    Ranks(index=0, count=1)
+    """
+    import torch.distributed as group
+
+    if not (group.is_available() and group.is_initialized()):
+        return Ranks()
+    return Ranks(group.get_rank(), group.get_world_size())
+
+
+def is_launched() -> bool:
+    """Say whether the launcher started this process as one of several; it takes no import to know.
+
+    Examples
+    --------
+    >>> is_launched()
+    False
+    """
+    return all(name in os.environ for name in _LAUNCHED) and int(os.environ["WORLD_SIZE"]) > 1
+
+
+@contextmanager
+def join_ranks() -> Iterator[Ranks]:
+    """Join the other processes that the launcher started, and leave them at the end.
+
+    A process group that the caller has made is taken as it is, and left standing. A process that was not launched with
+    others is alone.
+
+    Examples
+    --------
+    >>> with join_ranks() as ranks:
+    ...     ranks.count
+    1
+    """
+    import torch
+    import torch.distributed as group
+
+    if not is_launched() or (group.is_available() and group.is_initialized()):
+        yield current_ranks()
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    with _told_as_loss():
+        group.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield current_ranks()
+    finally:
+        group.destroy_process_group()
+
+
+@contextmanager
+def _told_as_loss() -> Iterator[None]:
+    import torch.distributed as group
+
+    try:
+        yield
+    except (group.DistError, RuntimeError) as error:
+        raise LostRankError(next(iter(str(error).splitlines()), "no reason given")) from error
+
+
+def _device() -> Any:
+    """Give the device whose tensors the ranks can exchange."""
+    import torch
+    import torch.distributed as group
+
+    return torch.device("cuda" if group.get_backend() == "nccl" else "cpu")
