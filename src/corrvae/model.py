@@ -13,7 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from corrvae import objectives
-from corrvae.nn.encoder import Marginals
+from corrvae.nn.autoencoding import Autoencoded, autoencode
+from corrvae.nn.decoder import Decoder
+from corrvae.nn.encoder import Encoder, Marginals
 from corrvae.nn.inputs import InputTransform
 from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
@@ -216,22 +218,23 @@ class CorrelatedModel(nn.Module):
             Standard normal latent noise, if it is not to be drawn.
         """
         rows = self.inputs(batch.rows, generator)
+        targets = batch.rows if batch.targets is None else batch.targets
+        if self.pair_network is None or batch.edges is None:
+            passed = self._pass(rows, targets, batch, generator, noise)
+            fit = objectives.mean_over_vertices(passed.log_prob, batch.vertex_weights)
+            singleton = objectives.mean_over_vertices(passed.kl, batch.vertex_weights)
+            if batch.edges is None:
+                return objectives.vae(fit, singleton, warmup=warmup)
+            edge = _edge_mean(batch, population, passed.quadratic)
+            return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
         marginals = self.encoder(rows)
         if noise is None:
-            shape, like = (batch.n_drawn, marginals.joint.shape[1] // 2), marginals.joint
-            noise = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
+            noise = _draw_noise(batch, marginals.joint.shape[1] // 2, marginals.joint, generator)
         prior = self.prior(noise.shape[1], noise.dtype, noise.device)
-        edges = noise.new_empty((0, 2), dtype=torch.int64) if batch.edges is None else batch.edges
-        draws = objectives.draw(marginals, noise, edges, prior, independent=self.pair_network is None)
-        targets = batch.rows.head(batch.n_drawn) if batch.targets is None else batch.targets
-        log_prob = self.likelihood.log_prob(self.decoder(draws.z), targets)
+        draws = objectives.draw(marginals, noise, batch.edges, prior, independent=False)
+        log_prob = self.likelihood.log_prob(self.decoder(draws.z), targets.head(batch.n_drawn))
         fit = objectives.mean_over_vertices(log_prob, batch.vertex_weights)
         singleton = objectives.mean_over_vertices(draws.kl, batch.vertex_weights)
-        if batch.edges is None:
-            return objectives.vae(fit, singleton, warmup=warmup)
-        if self.pair_network is None:
-            edge = _edge_mean(batch, population, draws.quadratic)
-            return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
         if self.pair_inputs is None:
             read = self._read_by(self.pair_network, rows, marginals)
         else:
@@ -243,6 +246,25 @@ class CorrelatedModel(nn.Module):
         non_edge = objectives.mean_over_pairs(information, n_vertices=population.n_vertices)
         return objectives.cvae_corr(fit, singleton, edge, non_edge, gamma=gamma, warmup=warmup)
 
+    def _pass(
+        self, rows: Rows, targets: Rows, batch: Batch, generator: torch.Generator | None, noise: Tensor | None
+    ) -> Autoencoded:
+        """Lead a batch through the networks of independent posteriors: as one function, if they are the library's."""
+        encoder, decoder = self.encoder, self.decoder
+        edges = torch.empty((0, 2), dtype=torch.int64) if batch.edges is None else batch.edges
+        if isinstance(encoder, Encoder) and isinstance(decoder, Decoder):
+            if noise is None:
+                noise = _draw_noise(batch, encoder.n_components, encoder.first.bias, generator)
+            form = self.prior(noise.shape[1], noise.dtype, noise.device).form_independent
+            return autoencode(encoder, decoder, self.likelihood, rows, noise, targets, edges.to(noise.device), form)
+        marginals = encoder(rows)
+        if noise is None:
+            noise = _draw_noise(batch, marginals.joint.shape[1] // 2, marginals.joint, generator)
+        prior = self.prior(noise.shape[1], noise.dtype, noise.device)
+        draws = objectives.draw(marginals, noise, edges.to(noise.device), prior, independent=True)
+        log_prob = self.likelihood.log_prob(decoder(draws.z), targets.head(batch.n_drawn))
+        return Autoencoded(log_prob, draws.kl, draws.quadratic)
+
     def _pre_activations(self, network: PairNetwork, rows: Rows, batch: Batch, edges: Tensor) -> tuple[Tensor, Tensor]:
         """Give the pair network's output for the edges and for the pairs of the non-edge term."""
         prepared = network.prepare(rows)
@@ -250,6 +272,10 @@ class CorrelatedModel(nn.Module):
         if batch.pairs is None:
             return of_edges, network.within(prepared[: batch.n_drawn])
         return of_edges, network.pre_activation(prepared, *batch.pairs.T.contiguous())
+
+
+def _draw_noise(batch: Batch, n_components: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
+    return torch.randn((batch.n_drawn, n_components), generator=generator, dtype=like.dtype, device=like.device)
 
 
 def _edge_mean(batch: Batch, population: Population, values: Tensor) -> Mean:

@@ -6,11 +6,13 @@ much as its arithmetic. A chain pays for it once. The derivative is the textbook
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from corrvae.nn.kernels import sums
+from corrvae.nn.kernels.softplus import soften
 from corrvae.nn.rows import Rows
 
 
@@ -59,7 +61,7 @@ def encode_chain(rows: Rows, floor: float, parameters: Sequence[Tensor]) -> Floa
 class _Chain(torch.autograd.Function):
     @staticmethod
     def forward(ctx, points: Tensor, *parameters: Tensor) -> Tensor:
-        outputs, inputs = _forward(points, parameters)
+        outputs, inputs = chain_forward(points, parameters)
         ctx.save_for_backward(*inputs, *parameters)
         return outputs
 
@@ -67,34 +69,28 @@ class _Chain(torch.autograd.Function):
     def backward(ctx, *gradients: Tensor):
         saved = ctx.saved_tensors
         n_layers = len(saved) // 3
-        return _backward(gradients[0], saved[:n_layers], saved[n_layers:], to_input=ctx.needs_input_grad[0])
+        inputs, parameters = saved[:n_layers], saved[n_layers:]
+        gradient, of_parameters = chain_backward(gradients[0], gradients[0].sum(0), inputs, parameters)
+        return gradient.mm(parameters[0]) if ctx.needs_input_grad[0] else None, *of_parameters
 
 
 class _EncodeChain(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows: Rows, floor: float, weight: Tensor, bias: Tensor, *parameters: Tensor) -> Tensor:
-        outputs, inputs = rows.times(weight).add_(bias), ()
-        if parameters:
-            outputs, inputs = _forward(outputs.relu_(), parameters)
+    def forward(ctx, rows: Rows, floor: float, *parameters: Tensor) -> Tensor:
         ctx.rows = rows
-        exponential = _soften(outputs, floor)
-        ctx.save_for_backward(exponential, *inputs, *parameters)
+        outputs, *read = encode_forward(rows, floor, parameters)
+        ctx.save_for_backward(*read, *parameters[2:])
         return outputs
 
     @staticmethod
     def backward(ctx, *gradients: Tensor):
-        exponential, *saved = ctx.saved_tensors
-        n_layers = len(saved) // 3
-        gradient, of_parameters = _soften_gradient(gradients[0], exponential), ()
-        if n_layers:
-            inputs = saved[:n_layers]
-            gradient, *of_parameters = _backward(gradient, inputs, saved[n_layers:], to_input=True)
-            gradient = _through_relu(gradient, inputs[0])
-        return None, None, ctx.rows.transposed_times(gradient), gradient.sum(0), *of_parameters
+        n_read = len(ctx.saved_tensors) // 3 + 1
+        read, parameters = ctx.saved_tensors[:n_read], ctx.saved_tensors[n_read:]
+        return None, None, *encode_backward(gradients[0], ctx.rows, read, parameters)
 
 
-def _forward(points: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Give the outputs, and what each layer read."""
+def chain_forward(points: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Apply a chain without a derivative: give the outputs, and what each layer read."""
     inputs: list[Tensor] = []
     for number in range(0, len(parameters), 2):
         if number:
@@ -104,39 +100,77 @@ def _forward(points: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, list
     return points, inputs
 
 
-def _backward(
-    gradient: Tensor, inputs: Sequence[Tensor], parameters: Sequence[Tensor], *, to_input: bool
-) -> tuple[Tensor | None, ...]:
-    """Give the gradient with respect to the input (if it is asked for) and to each parameter."""
+def chain_backward(
+    gradient: Tensor, total: Tensor, inputs: Sequence[Tensor], parameters: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """Give the gradient with respect to what a chain's first layer puts out, and to each parameter.
+
+    `gradient` is that of the outputs, `total` the sum of its rows, `inputs` what each layer read.
+    """
     found: list[Tensor] = []
     for number in reversed(range(len(inputs))):
-        found += (gradient.sum(0), gradient.t().mm(inputs[number]))
+        found += (total, gradient.t().mm(inputs[number]))
         if number:
-            gradient = _through_relu(gradient.mm(parameters[2 * number]), inputs[number])
-    return gradient.mm(parameters[0]) if to_input else None, *reversed(found)
+            gradient, total = _through_relu(gradient.mm(parameters[2 * number]), inputs[number])
+    return gradient, found[::-1]
 
 
-def _through_relu(gradient: Tensor | None, rectified: Tensor) -> Tensor:
-    return torch.ops.aten.threshold_backward(gradient, rectified, 0)
+def encode_forward(rows: Rows, floor: float, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Apply an encoder's chain without a derivative: give the outputs, and what `encode_backward` reads."""
+    weight, bias, *others = parameters
+    outputs, inputs = rows.times(weight).add_(bias), ()
+    if others:
+        outputs, inputs = chain_forward(outputs.relu_(), others)
+    return outputs, _soften(outputs, floor), *inputs
+
+
+def encode_backward(
+    gradient: Tensor, rows: Rows, read: Sequence[Tensor], parameters: Sequence[Tensor], *, spare: bool = False
+) -> tuple[Tensor, ...]:
+    """Give the gradient with respect to each parameter of an encoder's chain.
+
+    `parameters` are those after the first layer. A gradient that nobody needs any more (`spare`) is overwritten.
+    """
+    slopes, *inputs = read
+    gradient, total = _soften_gradient(gradient, slopes, spare)
+    of_parameters: list[Tensor] = []
+    if inputs:
+        gradient, of_parameters = chain_backward(gradient, total, inputs, parameters)
+        gradient, total = _through_relu(gradient.mm(parameters[0]), inputs[0])
+    return rows.transposed_times(gradient), total, *of_parameters
+
+
+def _through_relu(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+    """Lead a gradient back through ReLU, in place on a CPU: give it, and the sum of its rows."""
+    if gradient.device.type == "cpu":
+        total = gradient.new_empty(gradient.shape[1])
+        sums.rectify_gradient(gradient.numpy(), rectified.numpy(), total.numpy())
+        return gradient, total
+    gradient = torch.ops.aten.threshold_backward.default(gradient, rectified, 0)
+    return gradient, gradient.sum(0)
 
 
 def _soften(outputs: Tensor, floor: float) -> Tensor:
-    """Turn the right half x into floor + softplus(x), in place, and give e^x.
-
-    One exponential serves both ways: softplus(x) = log(1 + e) and its derivative e / (1 + e), with e = exp(x). From 20
-    on softplus(x) is x to the last digit.
-    """
-    right = outputs[:, outputs.shape[1] // 2 :]
-    exponential = right.clamp(max=20.0).exp_()
+    """Turn the right half x into floor + softplus(x), in place, and give the derivative of softplus."""
+    half = outputs.shape[1] // 2
+    if outputs.device.type == "cpu" and outputs.dtype == torch.float32:
+        slopes = outputs.new_empty(len(outputs), half)
+        soften(outputs.numpy(), np.float32(floor), slopes.numpy())
+        return slopes
+    # One exponential serves both ways, e with softplus(x) = log(1 + e). From 20 on softplus(x) is x to the last digit
+    # in single precision, and from 40 on in double precision.
+    right = outputs[:, half:]
+    exponential = right.clamp(max=40.0).exp_()
     torch.maximum(exponential.log1p(), right, out=right).add_(floor)
-    return exponential
+    return exponential / (exponential + 1.0)
 
 
-def _soften_gradient(gradient: Tensor, exponential: Tensor) -> Tensor:
-    if gradient.device.type == "cpu":
-        into = torch.empty_like(gradient, memory_format=torch.contiguous_format)
-        sums.soften_gradient(gradient.contiguous().numpy(), exponential.numpy(), into.numpy())
-        return into
-    into = gradient.clone()
-    into[:, exponential.shape[1] :].mul_(exponential).div_(exponential + 1.0)
-    return into
+def _soften_gradient(gradient: Tensor, slopes: Tensor, spare: bool) -> tuple[Tensor, Tensor]:
+    """Lead a gradient back through `_soften`: give it, and the sum of its rows."""
+    into = gradient.contiguous() if spare else gradient.clone(memory_format=torch.contiguous_format)
+    if into.device.type == "cpu":
+        total = into.new_empty(into.shape[1])
+        sums.soften_gradient(into.numpy(), slopes.numpy(), total.numpy())
+        return into, total
+    into[:, slopes.shape[1] :].mul_(slopes)
+    return into, into.sum(0)

@@ -1,5 +1,6 @@
 """The pieces of the objectives' closed forms that need a derivative of their own, for accuracy or for speed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import final
@@ -105,15 +106,29 @@ def draw_and_compare(
 class _DrawAndCompare(torch.autograd.Function):
     @staticmethod
     def forward(ctx, joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
-        ctx.save_for_backward(joint, noise, pairs, form.apart, form.together)
-        z, kl, values = torch.empty_like(noise), joint.new_empty(len(noise)), joint.new_empty(len(pairs))
-        given = (joint, noise, pairs, form.apart, form.together, form.constant)
-        sums.draw_and_compare(*(part.numpy() for part in (*given, z, kl, values)))
-        return z, kl, values
+        ctx.form = form
+        ctx.save_for_backward(joint, noise, pairs)
+        return compare_forward(joint, noise, pairs, form)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        into = torch.empty_like(ctx.saved_tensors[0])
-        parts = (*ctx.saved_tensors, *(gradient.contiguous() for gradient in gradients), into)
-        sums.draw_and_compare_gradient(*(part.numpy() for part in parts))
-        return into, None, None, None
+        joint, noise, pairs = ctx.saved_tensors
+        return compare_backward(gradients, joint, noise, pairs, ctx.form), None, None, None
+
+
+def compare_forward(joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
+    """Give what `draw_and_compare` gives, on a CPU and without a derivative."""
+    z, kl, values = torch.empty_like(noise), joint.new_empty(len(noise)), joint.new_empty(len(pairs))
+    given = (joint, noise, pairs, form.apart, form.together, form.constant)
+    sums.draw_and_compare(*(part.numpy() for part in (*given, z, kl, values)))
+    return z, kl, values
+
+
+def compare_backward(
+    gradients: Sequence[Tensor], joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm
+) -> Tensor:
+    """Give the gradient with respect to `joint` from those of the three results, on a CPU."""
+    into = torch.empty_like(joint)
+    given = (joint, noise, pairs, form.apart, form.together, *(gradient.contiguous() for gradient in gradients))
+    sums.draw_and_compare_gradient(*(part.numpy() for part in (*given, into)))
+    return into

@@ -34,5 +34,10 @@ class Decoder(nn.Module):
 
     def forward(self, z: Float[Tensor, "*points dim"]) -> Float[Tensor, "*points features"]:
         """Decode latent points."""
-        outputs = apply_chain(z.reshape(-1, z.shape[-1]), parameters_of(self.layers))
+        outputs = apply_chain(z.reshape(-1, z.shape[-1]), self.chain)
         return outputs.view(*z.shape[:-1], -1)
+
+    @property
+    def chain(self) -> list[Tensor]:
+        """Weight and bias of each layer."""
+        return parameters_of(self.layers)

@@ -90,6 +90,11 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Rows) -> Marginals:
         """Encode each row on its own."""
-        check_columns(rows, len(self.first.weight))
-        first = self.first.weight, self.first.bias
-        return Marginals(encode_chain(rows, self.floor, (*first, *parameters_of(self.rest))))
+        return Marginals(encode_chain(rows, self.floor, self.parameters_for(rows)))
+
+    def parameters_for(self, rows: Rows) -> list[Tensor]:
+        """Give weight and bias of each layer, after a look at whether these rows have its columns."""
+        first = self.first
+        weight = first.weight
+        check_columns(rows, len(weight))
+        return [weight, first.bias, *parameters_of(self.rest)]

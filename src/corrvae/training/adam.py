@@ -52,7 +52,7 @@ class Adam:
         parameters, means, squares = ([column[number] for number in moved] for column in columns)
         with torch.no_grad():
             self._made += 1
-            torch.ops.aten._fused_adam_(
+            torch.ops.aten._fused_adam_.default(
                 parameters,
                 [parameter.grad for parameter in parameters],
                 means,

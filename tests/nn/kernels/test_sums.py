@@ -101,3 +101,18 @@ def test_symmetric_hidden():
     a, b = table[::2], table[1::2]
     expected = np.maximum(a[first] + b[second], 0) + np.maximum(a[second] + b[first], 0)
     np.testing.assert_allclose(hidden, expected)
+
+
+def test_gradients_through_relu_and_softplus_and_their_sums():
+    generator = np.random.default_rng(0)
+    gradient, rectified = generator.normal(size=(5, 7)), generator.normal(size=(5, 7)).clip(0)
+    rectified[0, 0] = np.nan  # what is not a number was not cut off
+    expected, totals = np.where(rectified <= 0, 0.0, gradient), np.empty(7)
+    sums.rectify_gradient(gradient, rectified, totals)
+    np.testing.assert_array_equal(gradient, expected)
+    np.testing.assert_allclose(totals, expected.sum(0), rtol=1e-12)
+    gradient, slopes, totals = generator.normal(size=(5, 6)), generator.random((5, 3)), np.empty(6)
+    expected = gradient * np.concatenate([np.ones((5, 3)), slopes], axis=1)
+    sums.soften_gradient(gradient, slopes, totals)
+    np.testing.assert_array_equal(gradient, expected)
+    np.testing.assert_allclose(totals, expected.sum(0), rtol=1e-12)

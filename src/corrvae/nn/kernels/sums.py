@@ -20,26 +20,26 @@ def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, valu
     ``apart (x_i - x_j)^2 + together (x_i + x_j)^2``, plus a constant, to `values`.
     """
     half = noise.shape[1]
+    # logarithms of products: those of four numbers of single precision stay within the range of double precision
+    group = 4 if joint.itemsize == 4 else 1
     for row in range(len(noise)):
         squares = joint.dtype.type(0)
         for k in range(half):
             mean, stddev = joint[row, k], joint[row, half + k]
             z[row, k] = mean + stddev * noise[row, k]
             squares += mean * mean + stddev * stddev
-        logs = 0.0
-        # logarithms of products: those of four numbers of single precision stay within the range of double precision
-        group = 4 if joint.itemsize == 4 else 1
-        for begin in range(half, 2 * half, group):
-            product = 1.0
-            for k in range(begin, min(begin + group, 2 * half)):
-                product *= joint[row, k]
-            logs += np.log(product)
-        kl[row] = (squares - half) / 2 - logs
+        logs, product = 0.0, 1.0
+        for k in range(half):
+            product *= joint[row, half + k]
+            if (k + 1) % group == 0:
+                logs += np.log(product)
+                product = 1.0
+        kl[row] = (squares - half) / 2 - (logs + np.log(product))
     for pair in range(len(pairs)):
-        x, y = joint[pairs[pair, 0]], joint[pairs[pair, 1]]
+        i, j = pairs[pair, 0], pairs[pair, 1]
         total = constant[()]
         for k in range(joint.shape[1]):
-            difference, both = x[k] - y[k], x[k] + y[k]
+            difference, both = joint[i, k] - joint[j, k], joint[i, k] + joint[j, k]
             total += apart[k] * difference * difference + together[k] * both * both
         values[pair] = total
 
@@ -67,14 +67,30 @@ def draw_and_compare_gradient(joint, noise, pairs, apart, together, of_z, of_kl,
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def soften_gradient(gradient, exponential, into):
-    """Write the gradient with respect to x, right half of a matrix that went through softplus; e^x is given."""
-    half = exponential.shape[1]
+def soften_gradient(gradient, slopes, totals):
+    """Lead a gradient back through softplus on the right half, in place; its derivative is given.
+
+    The sum of each column of the result goes to `totals`.
+    """
+    half = slopes.shape[1]
+    totals[:] = 0
     for row in range(len(gradient)):
         for k in range(half):
-            into[row, k] = gradient[row, k]
-        for k in range(half):
-            into[row, half + k] = gradient[row, half + k] * (exponential[row, k] / (exponential[row, k] + 1))
+            gradient[row, half + k] *= slopes[row, k]
+        for k in range(2 * half):
+            totals[k] += gradient[row, k]
+
+
+@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+def rectify_gradient(gradient, rectified, totals):
+    """Lead a gradient back through ReLU, in place, and write the sum of each of its columns to `totals`."""
+    zero = gradient.dtype.type(0)
+    totals[:] = 0
+    for row in range(len(gradient)):
+        for k in range(gradient.shape[1]):
+            passed = zero if rectified[row, k] <= zero else gradient[row, k]
+            gradient[row, k] = passed
+            totals[k] += passed
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")

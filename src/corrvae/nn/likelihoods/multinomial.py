@@ -85,26 +85,38 @@ class _SparseCounts(torch.autograd.Function):
     @staticmethod
     def forward(ctx, outputs: Tensor, target: SparseRows) -> Tensor:
         ctx.target = target
-        if outputs.device.type != "cpu":
-            log_probabilities = outputs.log_softmax(1)
-            ctx.save_for_backward(log_probabilities.exp())
-            return target.sum_entries(target.take(log_probabilities).mul_(target.values))
-        probabilities, values = outputs.softmax(1), outputs.new_empty(len(outputs))
+        values, probabilities = counts_forward(outputs, target)
         ctx.save_for_backward(probabilities)
-        sums.log_likelihood_of_counts(outputs.numpy(), probabilities.numpy(), *_entries(target), values.numpy())
         return values
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        (gradient,), (probabilities,), target = gradients, ctx.saved_tensors, ctx.target
-        if probabilities.device.type == "cpu":
-            into = torch.empty_like(probabilities)
-            given = gradient.contiguous().numpy()
-            sums.counts_gradient(probabilities.numpy(), *_entries(target), given, into.numpy())
-            return into, None
-        into = probabilities * (-target.sums() * gradient)[:, None]
-        into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
-        return into, None
+        return counts_backward(gradients[0], ctx.saved_tensors[0], ctx.target), None
+
+
+def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
+    """Give the log-probability of each row of counts without a derivative, and the softmax.
+
+    On a CPU the target may have more rows than there are outputs: it is read no further.
+    """
+    if outputs.device.type != "cpu":
+        log_probabilities = outputs.log_softmax(1)
+        values = target.sum_entries(target.take(log_probabilities).mul_(target.values))
+        return values, log_probabilities.exp()
+    probabilities, values = outputs.softmax(1), outputs.new_empty(len(outputs))
+    sums.log_likelihood_of_counts(outputs.numpy(), probabilities.numpy(), *_entries(target), values.numpy())
+    return values, probabilities
+
+
+def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows) -> Tensor:
+    """Give the gradient with respect to the outputs from that of the log-probabilities."""
+    if probabilities.device.type == "cpu":
+        into = torch.empty_like(probabilities)
+        sums.counts_gradient(probabilities.numpy(), *_entries(target), gradient.contiguous().numpy(), into.numpy())
+        return into
+    into = probabilities * (-target.sums() * gradient)[:, None]
+    into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
+    return into
 
 
 def _entries(target: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
