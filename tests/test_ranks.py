@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corrvae.ranks import Ranks, current_ranks, is_launched, join_ranks
+from corrvae.errors import DataFileError
+from corrvae.ranks import Ranks, alone, current_ranks, is_launched, join_ranks
 from support.several import run_ranks
 
 COUNT = 3
@@ -19,16 +20,21 @@ def test_shares_follow_each_other_and_are_even(length, count):
 
 
 def test_one_process_is_alone():
-    alone, array = Ranks(), np.arange(3)
-    assert alone.is_first
-    assert alone.sum(array) is array
-    assert alone.gather_rows(array) is array
-    assert alone.gather(array)[0] is array
-    assert alone.tell({"a": 1}) == {"a": 1}
-    assert alone.any(True)
-    assert not alone.any(False)
-    alone.wait()
-    assert current_ranks() == alone
+    one, array = Ranks(), np.arange(3)
+    assert one.is_first
+    assert one.sum(array) is array
+    assert one.gather_rows(array) is array
+    assert one.gather(array)[0] is array
+    assert one.hand_out(array) is array
+    assert one.tell({"a": 1}) == {"a": 1}
+    assert one.any(True)
+    assert not one.any(False)
+    one.wait()
+    error = ValueError("row 3")
+    with pytest.raises(ValueError, match="row 3") as met, one.agreed():
+        raise error
+    assert met.value is error
+    assert current_ranks() == one
 
 
 def test_a_process_that_was_not_launched_joins_nobody(monkeypatch):
@@ -57,7 +63,38 @@ def exchange(base):
         "rows": ranks.gather_rows(rows),
         "told": ranks.tell({"from": ranks.index, "é": [1, None]}),
         "any": [ranks.any(ranks.index == 2), ranks.any(False)],
+        "handed": [ranks.hand_out(np.full(2, ranks.index, kind)) for kind in (np.uint64, np.float32)],
+        "empty": ranks.hand_out(np.empty((0, 3))).shape,
+        "agreed": [agree(ranks, which, error) for which, error in FAILURES],
+        "alone": count_alone(),
     }
+
+
+FAILURES = [
+    ((1,), ValueError("row 3")),
+    ((0, 2), MemoryError("no room")),
+    ((2,), DataFileError("a.csv", "is empty")),
+    ((0,), OSError(28, "No space left", "z.npy")),
+    ((), ValueError()),
+]
+
+
+def agree(ranks, which, error):
+    """What a rank meets where some fail, inside an agreement that goes on for others."""
+    try:
+        with ranks.agreed():
+            for _ in range(2):  # a failure is told once, whatever lies around it
+                with ranks.agreed():
+                    if ranks.index in which:
+                        raise error
+    except Exception as met:
+        return type(met).__name__, str(met), getattr(met, "errno", None), met is error
+    return None
+
+
+def count_alone():
+    with alone():
+        return current_ranks().count
 
 
 def test_ranks_exchange_what_they_have():
@@ -70,6 +107,16 @@ def test_ranks_exchange_what_they_have():
         assert results["rows"].tolist() == [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]]
         assert results["told"] == {"from": 0, "é": [1, None]}
         assert results["any"] == [True, False]
+        assert [(array.dtype, array.tolist()) for array in results["handed"]] == [("u8", [0, 0]), ("f4", [0.0, 0.0])]
+        assert results["empty"] == (0, 3)
+        assert results["alone"] == 1
+        first, second, third, fourth, nothing = results["agreed"]
+        assert first == ("ValueError", "row 3", None, index == 1)
+        assert second == ("MemoryError", "no room", None, index == 0)  # that of the first rank
+        assert third[:2] == ("DataFileError" if index == 2 else "ValueError", "a.csv: is empty")
+        assert fourth[0] == "OSError"
+        assert fourth[2] == 28
+        assert nothing is None
 
 
 def lose_one():

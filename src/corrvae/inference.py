@@ -11,13 +11,18 @@ from jaxtyping import Float, Int, Shaped
 from corrvae.model import CorrelatedModel, VertexIndex
 from corrvae.nn.features import FeatureTable
 from corrvae.posterior import Posterior
+from corrvae.ranks import Ranks
 
 # Rows encoded, and pairs evaluated, at a time.
 _ROWS, _PAIRS = 4096, 8192
 
 
 def infer_posterior(
-    model: CorrelatedModel, table: FeatureTable, ids: Shaped[np.ndarray, " rows"] | None = None
+    model: CorrelatedModel,
+    table: FeatureTable,
+    ids: Shaped[np.ndarray, " rows"] | None = None,
+    *,
+    ranks: Ranks | None = None,
 ) -> Posterior:
     """Encode every row of a table; correlations of pairs are evaluated when they are asked for.
 
@@ -29,6 +34,8 @@ def infer_posterior(
         The features.
     ids
         Ids of its rows, if they have some.
+    ranks
+        The processes that divide the rows among them, and all receive the result; they have the same model and table.
 
     Examples
     --------
@@ -37,8 +44,13 @@ def infer_posterior(
     >>> infer_posterior(model, FeatureTable(np.ones((5, 6))))
     Posterior(5 vertices, 2 dimensions, independent)
     """
+    ranks = ranks or Ranks()
     everyone = np.arange(table.shape[0])
-    joint = np.concatenate([_encode(model, table, piece) for piece in np.split(everyone, everyone[_ROWS::_ROWS])])
+    pieces = np.split(everyone, everyone[_ROWS::_ROWS])  # the same for any number of ranks, and so are the bits
+    with ranks.agreed():
+        mine = pieces[ranks.share(len(pieces))] or [everyone[:0]]
+        joint = np.concatenate([_encode(model, table, piece) for piece in mine])
+    joint = ranks.gather_rows(joint)
     mean, stddev = np.split(joint, 2, axis=1)
     return Posterior(mean, stddev, None if model.pair_network is None else PairEvaluator(model, table), ids=ids)
 

@@ -6,8 +6,10 @@ nothing is sent. Arrays travel as tensors, objects as JSON: no rank reads a pick
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -17,6 +19,10 @@ from corrvae.errors import LostRankError
 
 # What the launcher (torchrun) tells the processes that it starts.
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+# What one rank can fail by in its own part of the work, and the others are told.
+_FAILURES = (MemoryError, OSError, TypeError, ValueError, RuntimeError)
+_TOLD = "told_to_all_ranks"  # of an error that every rank raises
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 
 @final
@@ -90,6 +96,53 @@ class Ranks:
         said = json.dumps(value).encode() if self.is_first else b""
         return json.loads(self.gather(np.frombuffer(said, np.uint8))[0].tobytes())
 
+    def hand_out(self, array: np.ndarray) -> np.ndarray:
+        """Give every rank the array that rank 0 has; the others bring one of the same shape and type."""
+        if self.count == 1:
+            return array
+        import torch
+        import torch.distributed as group
+
+        handed = torch.from_numpy(np.frombuffer(bytearray(array.tobytes()), np.uint8)).to(_device())
+        if len(handed):
+            with _told_as_loss():
+                group.broadcast(handed, 0)
+        return handed.cpu().numpy().view(array.dtype).reshape(array.shape)
+
+    @contextmanager
+    def agreed(self) -> Iterator[None]:
+        """Raise on every rank what one of them raises inside, so that none waits for a rank that has given up.
+
+        A rank may fail here by itself only where the next exchange of the others is the end of this, or that of another
+        `agreed` inside. Of several errors that of the first rank counts. A lost rank, and what is no failure of the
+        work (Ctrl-C, a bug), is not told.
+
+        Examples
+        --------
+        >>> with Ranks().agreed():
+        ...     print("done")
+        done
+        """
+        if self.count == 1:
+            yield
+            return
+        failure: Exception | None = None
+        try:
+            yield
+        except _FAILURES as error:
+            if isinstance(error, LostRankError) or getattr(error, _TOLD, False):
+                raise
+            failure = error
+        said = json.dumps(_described(failure)).encode() if failure is not None else b""
+        told = self.gather(np.frombuffer(said, np.uint8))
+        failed = next((index for index, words in enumerate(told) if len(words)), None)
+        if failed is None:
+            return
+        same = failure if failed == self.index else None
+        agreed = same or _made(*json.loads(told[failed].tobytes()))
+        setattr(agreed, _TOLD, True)
+        raise agreed
+
     def any(self, mine: bool) -> bool:
         """Say whether any rank says so."""
         return mine if self.count == 1 else bool(self.sum(np.array([mine], np.int64))[0])
@@ -107,11 +160,28 @@ def current_ranks() -> Ranks:
     >>> current_ranks()
     Ranks(index=0, count=1)
     """
-    import torch.distributed as group
-
-    if not (group.is_available() and group.is_initialized()):
+    # without the import there is no group, and what needs no torch stays quick
+    group = sys.modules.get("torch.distributed")
+    if _alone.get() or group is None or not (group.is_available() and group.is_initialized()):
         return Ranks()
     return Ranks(group.get_rank(), group.get_world_size())
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Work by oneself inside, where the other ranks do not make the same calls.
+
+    Examples
+    --------
+    >>> with alone():
+    ...     current_ranks().count
+    1
+    """
+    before = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(before)
 
 
 def is_launched() -> bool:
@@ -162,6 +232,18 @@ def _told_as_loss() -> Iterator[None]:
         yield
     except (group.DistError, RuntimeError) as error:
         raise LostRankError(next(iter(str(error).splitlines()), "no reason given")) from error
+
+
+def _described(error: Exception) -> tuple[str, str, int | None]:
+    """Say of an error which kind it is, in its own words."""
+    kind = next(kind for kind in _FAILURES if isinstance(error, kind))
+    return kind.__name__, str(error), error.errno if isinstance(error, OSError) else None
+
+
+def _made(kind: str, words: str, number: int | None) -> Exception:
+    if number is not None:
+        return OSError(number, words)
+    return next(one for one in _FAILURES if one.__name__ == kind)(words)
 
 
 def _device() -> Any:

@@ -6,7 +6,7 @@ import torch
 import typer
 
 from corrvae.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, plainly
-from corrvae.errors import DataFileError, FolderError, MissingDataFileError, TrainingError
+from corrvae.errors import DataFileError, FolderError, LostRankError, MissingDataFileError, TrainingError
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,7 @@ from corrvae.errors import DataFileError, FolderError, MissingDataFileError, Tra
         (OSError("nobody answers"), BAD_INPUT, "nobody answers"),
         (OSError(ENOSPC, "no space left on device"), FAILED, "no space left on device"),
         (TrainingError(7, "edge", (), None), FAILED, str(TrainingError(7, "edge", (), None))),
+        (LostRankError("closed"), FAILED, str(LostRankError("closed"))),
         (MemoryError(), FAILED, "there is not enough memory for this"),
         (
             MemoryError("Unable to allocate 3 GiB"),

@@ -17,7 +17,7 @@ import torch, torch.distributed as group
 torch.set_num_threads(1)
 folder, index, count, name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 group.init_process_group(
-    "gloo", init_method=f"file://{folder}/meeting", rank=index, world_size=count, timeout=timedelta(seconds=60)
+    "gloo", init_method=f"file://{folder}/meeting", rank=index, world_size=count, timeout=timedelta(seconds=300)
 )
 module, function = name.rsplit(".", 1)
 arguments = pickle.load(open(f"{folder}/arguments", "rb"))
@@ -37,7 +37,7 @@ def run_ranks(count: int, function: Callable[..., Any], *arguments: Any) -> list
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "arguments").write_bytes(pickle.dumps(arguments))
         beside = Path(sys.modules[function.__module__].__file__ or "").parent
-        path = os.pathsep.join(map(str, (_ROOT / "src", _ROOT / "tests", beside)))
+        path = os.pathsep.join(map(str, (_ROOT / "src", _ROOT / "tests", beside, _ROOT)))
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         children = [
             subprocess.Popen(
@@ -48,7 +48,13 @@ def run_ranks(count: int, function: Callable[..., Any], *arguments: Any) -> list
             )
             for index in range(count)
         ]
-        said = [child.communicate(timeout=120)[1] for child in children]
+        try:
+            said = [child.communicate(timeout=600)[1] for child in children]
+        finally:
+            for child in children:
+                if child.poll() is None:  # it waits for another that is gone
+                    child.kill()
+                    child.communicate()
         for child, words in zip(children, said, strict=True):
             assert child.returncode == 0, words
         return [pickle.loads((Path(folder) / f"result-{index}").read_bytes()) for index in range(count)]

@@ -13,6 +13,7 @@ from corrvae.answers.writing import BlockWriter, Columns, writing
 from corrvae.drafts import draft_of_file
 from corrvae.inference import infer_posterior
 from corrvae.nn.features import FeatureTable
+from corrvae.ranks import current_ranks
 from corrvae.tables import shape_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class EmbeddingBlock:
 def embedding_blocks(run: Run, features: "Features | None" = None) -> Iterator[EmbeddingBlock]:
     """Give the posteriors of a file's rows, or of the training points, a block at a time.
 
+    In a process group of torch the ranks encode a block each and exchange these, so that every rank is given all of
+    them, and no rank holds more than as many blocks as there are ranks.
+
     Parameters
     ----------
     run
@@ -63,15 +67,29 @@ def embedding_blocks(run: Run, features: "Features | None" = None) -> Iterator[E
     [['id', 'z0', 'z1', 's0', 's1']]
     """
     n_rows = len(run.ids_) if features is None else shape_of(features.matrix)[0]
-    for begin in range(0, n_rows, BLOCK):
-        rows = slice(begin, min(begin + BLOCK, n_rows))
-        if features is None:
+    blocks = [slice(begin, min(begin + BLOCK, n_rows)) for begin in range(0, n_rows, BLOCK)]
+    if features is None:
+        for rows in blocks:
             yield EmbeddingBlock(run.ids_[rows], run.embedding_[rows], run.stddev_[rows])
-            continue
-        table = run.check(features, rows)
-        posterior = infer_posterior(run.model_, FeatureTable(table, missing=run.missing == "mask"))
-        ids = np.arange(rows.start, rows.stop) if features.ids is None else features.ids[rows]
-        yield EmbeddingBlock(ids, posterior.mean, posterior.stddev)
+        return
+    ranks = current_ranks()
+    for begin in range(0, len(blocks), ranks.count):
+        some = blocks[begin : begin + ranks.count]
+        nothing = np.empty((0, 2 * run.embedding_.shape[1]), np.float32)
+        with ranks.agreed():
+            mine = [_encode(run, features, rows) for rows in some[ranks.share(len(some))]]
+        joint = ranks.gather_rows(np.concatenate([nothing, *mine]))
+        for rows in some:
+            ids = np.arange(rows.start, rows.stop) if features.ids is None else features.ids[rows]
+            place = slice(rows.start - some[0].start, rows.stop - some[0].start)
+            yield EmbeddingBlock(ids, *np.split(joint[place], 2, axis=1))
+
+
+def _encode(run: Run, features: "Features", rows: slice) -> Float[np.ndarray, "rows twice_dim"]:
+    """Give means and standard deviations of some rows side by side."""
+    table = FeatureTable(run.check(features, rows), missing=run.missing == "mask")
+    posterior = infer_posterior(run.model_, table)
+    return np.concatenate([posterior.mean, posterior.stddev], axis=1)
 
 
 def write_npy(path: Path, blocks: Iterator[EmbeddingBlock], n_rows: int, n_components: int) -> Path:

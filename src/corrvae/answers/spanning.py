@@ -5,6 +5,7 @@ from typing import Any, Literal, cast, get_args
 
 from corrvae.answers.tables import AnswerTable
 from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.ranks import current_ranks
 
 _Method = Literal["auto", "exact", "sketch", "sample"]
 
@@ -42,7 +43,8 @@ def spanning_table(
     """
     if method not in get_args(_Method):
         raise ValueError(f"method must be {', '.join(get_args(_Method)[:-1])} or sample, not {method!r}")
-    graph = CorrelationGraph.from_file(path, conductance=conductance)
+    with current_ranks().agreed():
+        graph = CorrelationGraph.from_file(path, conductance=conductance)
     chosen = cast(_Method, method)
     found = spanning_weights(graph, method=chosen, epsilon=epsilon, random_state=seed, progress=progress)
     ids = graph.id_pairs

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from corrvae.cli.exits import BAD_INPUT, INTERRUPTED
+from corrvae.cli.together import speaks
 
 # What the command line is wrong by; typer names this one kind of it alone, and some versions carry their own click.
 _UsageError = cast(type[Exception], typer.BadParameter.__base__)
@@ -32,7 +33,7 @@ class PlainGroup(TyperGroup):
         except _UsageError as error:
             if not standalone_mode:
                 raise
-            if sentence := _sentence(error):
+            if (sentence := _sentence(error)) and speaks():
                 typer.echo(sentence, err=True)
             sys.exit(BAD_INPUT)
         except typer.Abort:

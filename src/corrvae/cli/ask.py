@@ -20,6 +20,7 @@ from corrvae.cli.outputs import (
     to_stdout,
     warnings_said,
 )
+from corrvae.cli.together import as_ranks
 
 
 @app.command()
@@ -41,17 +42,22 @@ def embed(
     Example: corrvae embed run/ --features new.csv --out z.parquet
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check(".csv", ".parquet", ".npy")
         from corrvae.answers.embedding import embedding_blocks, write_blocks, write_npy
         from corrvae.answers.run import Run
         from corrvae.answers.writing import CsvWriter, JsonWriter, writing
 
         with warnings_said(output.say):
-            opened = Run.open(run)
-            rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
+            with ranks.agreed():
+                opened = Run.open(run)
+                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
             blocks = embedding_blocks(opened, rows)
             n_components = opened.embedding_.shape[1]
+            if not ranks.is_first:
+                for _ in blocks:  # its share is what it is there for
+                    pass
+                return
             if out is None:
                 with to_stdout():
                     writer = (
@@ -96,7 +102,7 @@ def neighbors(
     corrvae neighbors run/ --features new.csv --out neighbors.parquet
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check()
         if query is not None and features is not None:
             raise ValueError("--query asks about known points and --features about new ones: give one of them")
@@ -106,11 +112,12 @@ def neighbors(
 
         ids = None if query is None else read_ids(query)
         with warnings_said(output.say):
-            opened = Run.open(run)
-            among, rows = (
-                None if path is None else opened.read(path, id_column=id_column, layout=layout)
-                for path in (candidates, features)
-            )
+            with ranks.agreed():
+                opened = Run.open(run)
+                among, rows = (
+                    None if path is None else opened.read(path, id_column=id_column, layout=layout)
+                    for path in (candidates, features)
+                )
             table = ask_neighbors(
                 opened,
                 rows if ids is None else ids,
@@ -152,14 +159,15 @@ def links(
     Example: corrvae links run/ --top 100 --out links.csv
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check()
         from corrvae.answers.questions import ask_links
         from corrvae.answers.run import Run
 
         with warnings_said(output.say):
-            opened = Run.open(run)
-            rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
+            with ranks.agreed():
+                opened = Run.open(run)
+                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
             table = ask_links(opened, top, metric=metric, features=rows, say=output.say, progress=output.progress)
         output.give(table)
 
@@ -186,14 +194,15 @@ def match(
     Example: corrvae match run/ --left a.csv --right b.csv --one-to-one
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check()
         from corrvae.answers.questions import ask_matches
         from corrvae.answers.run import Run
 
         with warnings_said(output.say):
-            opened = Run.open(run)
-            sides = (opened.read(path, id_column=id_column, layout=layout) for path in (left, right))
+            with ranks.agreed():
+                opened = Run.open(run)
+                sides = [opened.read(path, id_column=id_column, layout=layout) for path in (left, right)]
             table = ask_matches(
                 opened, *sides, one_to_one=one_to_one, metric=metric, say=output.say, progress=output.progress
             )
@@ -221,14 +230,15 @@ def cluster(
     Example: corrvae cluster run/ -k 4 --out clusters.csv
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check()
         from corrvae.answers.questions import ask_clusters
         from corrvae.answers.run import Run
 
         with warnings_said(output.say):
-            opened = Run.open(run)
-            rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
+            with ranks.agreed():
+                opened = Run.open(run)
+                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
             table = ask_clusters(
                 opened, k, method=method, features=rows, seed=seed, say=output.say, progress=output.progress
             )
@@ -255,14 +265,15 @@ def score(
     Example: corrvae score run/ --pairs pairs.csv --metric log_odds
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks() as ranks:
         output.check()
         from corrvae.answers.naming import read_pairs
         from corrvae.answers.questions import ask_scores
         from corrvae.answers.run import Run
 
         with warnings_said(output.say):
-            opened = Run.open(run)
-            rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
+            with ranks.agreed():
+                opened = Run.open(run)
+                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
             table = ask_scores(opened, read_pairs(pairs), metric=metric, features=rows)
         output.give(table)

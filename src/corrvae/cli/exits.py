@@ -10,7 +10,7 @@ import typer
 
 INTERRUPTED = 1  # stopped, or not all of it done; what is done is kept
 BAD_INPUT = 2
-FAILED = 3  # training broke, or the disk or the memory is full
+FAILED = 3  # training broke, the disk or the memory is full, or another process of the run was lost
 
 _NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
 _NO_MEMORY = ("out of memory", "allocate memory", "not enough memory")
@@ -33,11 +33,11 @@ def plainly(stopped: str = "stopped") -> Iterator[None]:
     ...     print("done")
     done
     """
-    from corrvae.errors import CorrvaeError, TrainingError
+    from corrvae.errors import CorrvaeError, LostRankError, TrainingError
 
     try:
         yield
-    except TrainingError as error:
+    except (TrainingError, LostRankError) as error:
         _end(str(error), FAILED, error)
     except OSError as error:
         _end(_of_system(error), FAILED if error.errno in _NO_ROOM else BAD_INPUT, error)
@@ -83,6 +83,11 @@ def _of_memory(error: BaseException) -> str:
 
 
 def _end(sentence: str, code: int, cause: BaseException) -> None:
+    from corrvae.cli.together import speaks
+    from corrvae.errors import LostRankError
+
     drop_output()
-    typer.echo(sentence, err=True)
+    # of a lost rank all that are left tell: it may be the one that speaks
+    if speaks() or isinstance(cause, LostRankError):
+        typer.echo(sentence, err=True)
     raise typer.Exit(code) from cause

@@ -8,6 +8,7 @@ import typer
 from corrvae.cli.application import app
 from corrvae.cli.exits import plainly
 from corrvae.cli.outputs import JsonOption, OutOption, Output, QuietOption, RunArgument, to_stdout, warnings_said
+from corrvae.cli.together import as_ranks, speaks
 
 
 @app.command()
@@ -28,7 +29,7 @@ def weights(
     Example: corrvae weights edges.csv --out weights.csv
     """
     output = Output(out, as_json, quiet)
-    with plainly():
+    with plainly(), as_ranks():
         output.check()
         from corrvae.answers.spanning import spanning_table
 
@@ -54,6 +55,8 @@ def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = Fal
         facts = describe(Run.open(run))
         if as_json:
             output.document(facts)
+            return
+        if not speaks():
             return
         with to_stdout():
             for subject, known in facts.items():

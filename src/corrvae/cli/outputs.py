@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from corrvae.cli.exits import drop_output
+from corrvae.cli.together import speaks
 from corrvae.drafts import naming
 
 if TYPE_CHECKING:
@@ -62,17 +63,19 @@ class Output:
     @property
     def progress(self) -> bool | None:
         """Whether to show a bar: ``None`` lets a terminal decide."""
-        return False if self.quiet else None
+        return False if self.quiet or not speaks() else None
 
     def say(self, sentence: str) -> None:
         """Tell something that is not the answer."""
-        if not self.quiet:
+        if not self.quiet and speaks():
             typer.echo(sentence, err=True)
 
     def give(self, table: "AnswerTable") -> None:
-        """Put a table where it is wanted."""
+        """Put a table where it is wanted, once if several processes have it."""
         from corrvae.answers.writing import CsvWriter, JsonWriter, write_table, writing
 
+        if not speaks():
+            return
         if self.out is not None:
             with writing(self.out, table.facts) as writer:
                 write_table(table, writer)
@@ -95,8 +98,9 @@ class Output:
 
     def document(self, facts: Any) -> None:
         """Print a JSON document."""
-        with to_stdout():
-            typer.echo(json.dumps(facts, ensure_ascii=False))
+        if speaks():
+            with to_stdout():
+                typer.echo(json.dumps(facts, ensure_ascii=False))
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """The best candidates of each query, by whichever search suits the metric and the points."""
 
+import numpy as np
+
 from corrvae.monitor import Monitor, watch
+from corrvae.ranks import Ranks, alone, current_ranks
 from corrvae.scoring import factorised
 from corrvae.scoring.found import Found
 from corrvae.scoring.metrics import Metric
@@ -22,6 +25,8 @@ def nearest(
     progress: bool | None = None,
 ) -> Found:
     """Find the exact best candidates of each query, best first.
+
+    In a process group of torch the ranks divide the work, and all receive the result, which is that of one rank.
 
     Parameters
     ----------
@@ -51,16 +56,47 @@ def nearest(
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors must be positive, got {n_neighbors}")
 
+    ranks = current_ranks()
+    pairwise = is_correlated(queries, candidates, metric)
+    if ranks.count > 1 and not (pairwise and same):
+        return _by_ranks(queries, candidates, metric, n_neighbors, exclusions, ranks, memory, progress)
+
     def work(monitor: Monitor) -> Found:
-        if is_correlated(queries, candidates, metric):
+        if pairwise:
             from corrvae.scoring import correlated
 
             return correlated.nearest(
-                queries, candidates, n_neighbors, exclusions, same=same, memory=memory, monitor=monitor
+                queries, candidates, n_neighbors, exclusions, same=same, memory=memory, monitor=monitor, ranks=ranks
             )
         return factorised.nearest(queries, candidates, metric, n_neighbors, exclusions, memory=memory, monitor=monitor)
 
     return watch(work, progress=progress)
+
+
+def _by_ranks(
+    queries: Points,
+    candidates: Points,
+    metric: Metric,
+    n_neighbors: int,
+    exclusions: Exclusions,
+    ranks: Ranks,
+    memory: int,
+    progress: bool | None,
+) -> Found:
+    """Search for each rank's share of the queries, and put the shares together."""
+    mine = np.arange(len(queries))[ranks.share(len(queries))]
+    with ranks.agreed(), alone():
+        part = nearest(
+            queries.take(mine),
+            candidates,
+            metric,
+            n_neighbors,
+            exclusions.take(mine),
+            memory=memory,
+            progress=progress if ranks.is_first else False,
+        )
+    counts = ranks.sum(np.array([part.n_evaluated, part.n_pairs]))
+    return Found(ranks.gather_rows(part.scores), ranks.gather_rows(part.positions), *counts.tolist())
 
 
 def is_correlated(queries: Points, candidates: Points, metric: Metric) -> bool:

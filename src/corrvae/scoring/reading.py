@@ -14,6 +14,7 @@ from corrvae.graphs.pairs import EdgeError, place_edges
 from corrvae.inference import infer_posterior
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
+from corrvae.ranks import current_ranks
 from corrvae.scoring.metrics import Metric
 from corrvae.scoring.named import NamedPoints, exclude_neighbors, exclude_same, refuse_repeats
 from corrvae.scoring.pair_vectors import PairVectors
@@ -142,7 +143,7 @@ class PointReader:
         ids = table.ids
         if (ids is None or ids.tolist() == rows.ids.tolist()) and self._is_training(table):
             return NamedPoints(Points.of(rows.mean, rows.stddev, vectors), rows.ids, True)
-        posterior = infer_posterior(self._model, features)
+        posterior = infer_posterior(self._model, features, ranks=current_ranks())
         points = Points.of(posterior.mean, posterior.stddev, vectors)
         if ids is None:
             # An index 0, 1, ... may only count rows; it says which they are if they look like the first of training.

@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph, SpanningPlan, enumerate_forests, spanning_weights
+from corrvae.ranks import alone, current_ranks
 from support.graphs import graphs
 from support.resistance import conductances_of, forest_weights, from_networkx, pinv_weights, scale_free
+from support.several import run_ranks
 from support.unchecked import unchecked
 
 METHODS = ["auto", "exact", "sketch", "sample"]
@@ -246,3 +248,44 @@ def test_extreme_conductances_are_scaled(method, conductance):
 def test_conductances_too_far_apart_are_refused():
     with pytest.raises(ValueError, match="differ by more than floating-point numbers can hold"):
         spanning_weights(CorrelationGraph.from_edges([(0, 1), (1, 2)], conductances=[1e308, 1e-308]))
+
+
+def by_every_method(chosen):
+    """Weights and standard errors by every way there is, from a seed."""
+    found = []
+    for graph in chosen:
+        for method in ("auto", "exact", "sketch", "sample"):
+            result = spanning_weights(graph, method, epsilon=0.1, random_state=3, n_threads=2, progress=False)
+            found.append((result.weights, result.standard_errors, result.route))
+    return found
+
+
+def weights_of_ranks(chosen):
+    ranks = current_ranks()
+    found = by_every_method(chosen)
+    # without a seed, and with generators that differ, all have what rank 0 has
+    for random_state in (None, np.random.default_rng(ranks.index)):
+        for method in ("sketch", "sample"):
+            result = spanning_weights(chosen[0], method, epsilon=0.2, random_state=random_state, progress=False)
+            theirs = ranks.gather(result.weights)
+            assert all(np.array_equal(one, result.weights) for one in theirs)
+    with alone():
+        by_oneself = by_every_method(chosen[:1]) if ranks.is_first else None
+    with pytest.raises(MemoryError, match="a sketch on"):
+        spanning_weights(chosen[0], "sketch", epsilon=0.01, memory_budget=3e6, random_state=0, progress=False)
+    return found, by_oneself
+
+
+def test_ranks_have_the_bits_that_one_has():
+    chosen = [scale_free(400, 1), from_networkx(nx.barabasi_albert_graph(300, 4, seed=0), 2)]
+    wanted = by_every_method(chosen)
+    found = run_ranks(3, weights_of_ranks, chosen)
+    for theirs, by_oneself in found:
+        for results in filter(None, (theirs, by_oneself)):
+            for result, result_wanted in zip(results, wanted, strict=False):
+                (weights, errors, route), (wanted_weights, wanted_errors, wanted_route) = result, result_wanted
+                assert route == wanted_route
+                np.testing.assert_array_equal(weights, wanted_weights)
+                assert (errors is None) == (wanted_errors is None)
+                if errors is not None:
+                    np.testing.assert_array_equal(errors, wanted_errors)

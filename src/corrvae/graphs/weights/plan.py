@@ -30,6 +30,7 @@ from corrvae.graphs.weights.sample import forests_needed, sample_bytes, solve_sa
 from corrvae.graphs.weights.sketch import FEWEST_PROJECTIONS, sketch_bytes, solve_sketch
 from corrvae.graphs.weights.tidy import restore_sum, shorted_weights
 from corrvae.monitor import Monitor, watch
+from corrvae.ranks import current_ranks, is_launched
 
 _AFFORDABLE_SECONDS = 40.0  # predicted, on one core: past this `auto` sketches
 
@@ -72,7 +73,9 @@ class SpanningPlan:
         self.epsilon = float(epsilon)
         self.confidence = 1.0 - float(delta)
         self.delta = float(delta) / max(graph.n_edges, 1) if simultaneous else float(delta)  # of one edge
-        self.memory_budget = float(default_budget() if memory_budget is None else memory_budget)
+        self._ranks = current_ranks()
+        # what is free differs from rank to rank, and the way taken must not
+        self.memory_budget = self._ranks.tell(float(default_budget() if memory_budget is None else memory_budget))
         self.random_state = random_state
         self.n_threads = n_threads or _available_cores()
         self.progress = progress
@@ -164,12 +167,8 @@ class SpanningPlan:
         if self.method == "sample":
             return self._solve_by_sampling(conductances, random_state, monitor)
         given = np.ones(self.graph.n_edges) if conductances is None else conductances
-        resistances = np.zeros(given.size)
         sizes = [structure.columns.size - 1 - structure.first for structure in self._exact]
-        with blas_threads(self.n_threads, monitor) if any(sizes) else nullcontext():
-            for structure in self._exact:
-                solve_structure(structure, given, resistances, monitor)
-        weights = given * resistances
+        weights = given * self._solve_exactly(given, any(sizes), monitor)
         if self._sketch is None:
             core_size = max(sizes, default=0)
             route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
@@ -183,6 +182,7 @@ class SpanningPlan:
             n_threads=self.n_threads,
             require_memory=partial(self._require_sketch, self._sketch),
             monitor=monitor,
+            ranks=self._ranks,
         )
         sketched = sketch.standard_errors > 0.0
         # Far below what is possible: closer, clipping would push up all that are estimated too low, and so the sum.
@@ -207,6 +207,23 @@ class SpanningPlan:
             standard_errors=sketch.standard_errors,
         )
 
+    def _solve_exactly(
+        self, conductances: Float[np.ndarray, " edges"], dense: bool, monitor: Monitor
+    ) -> Float[np.ndarray, " edges"]:
+        """Resistances of the pieces that are not sketched.
+
+        Where there are several ranks rank 0 computes them: the others would do no less work, with a core each.
+        """
+        resistances = np.zeros(conductances.size)
+        if not self._exact:
+            return resistances
+        with self._ranks.agreed():
+            if self._ranks.is_first:
+                with blas_threads(self.n_threads, monitor) if dense else nullcontext():
+                    for structure in self._exact:
+                        solve_structure(structure, conductances, resistances, monitor)
+        return self._ranks.hand_out(resistances)
+
     def _solve_by_sampling(
         self,
         conductances: Float[np.ndarray, " edges"] | None,
@@ -220,6 +237,7 @@ class SpanningPlan:
             random_state=random_state,
             n_threads=self.n_threads,
             monitor=monitor,
+            ranks=self._ranks,
         )
         return SpanningWeights(
             weights=self._finished(weights),
@@ -277,10 +295,10 @@ def spanning_weights(
         Bytes that may be used; by default half of what is free. Over it, a ``MemoryError`` tells what would be needed.
     random_state
         Seed or generator; a generator moves on, so that another solve differs. The same seed gives the same bits,
-        whatever the number of threads, for ``sketch`` and ``sample``; ``exact`` gives the same bits for the same number
-        of threads.
+        whatever the number of threads and ranks, for ``sketch`` and ``sample``; ``exact`` gives the same bits for the
+        same number of threads.
     n_threads
-        Cores to use; by default all that the process may use.
+        Cores to use; by default all that the process may use, divided by the launcher's processes on the machine.
     progress
         Show a progress bar for anything over two seconds; by default when standard error is a terminal.
 
@@ -288,6 +306,12 @@ def spanning_weights(
     -------
     SpanningWeights
         The weights in edge order, with the way taken, the error bound and the time.
+
+    Notes
+    -----
+    In a process group of torch, all ranks call this with the same arguments, and all receive the result: solves and
+    forests are divided among them, and rank 0 does what cannot be divided. Inside ``corrvae.ranks.alone()`` a rank
+    works by itself.
 
     Examples
     --------
@@ -359,6 +383,5 @@ def _scaled(conductances: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " ed
 
 
 def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if is_launched() else cores

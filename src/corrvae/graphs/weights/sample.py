@@ -1,5 +1,6 @@
 """Sampled spanning weights: the mean of what many random forests say of each edge."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,8 +9,9 @@ from jaxtyping import Float, Int, UInt
 from corrvae.graphs.weights.kernels.wilson import accumulate_forests, alias_tables, walk_order
 from corrvae.graphs.weights.pattern import Pieces
 from corrvae.monitor import Monitor
+from corrvae.ranks import Ranks
 
-_STREAMS = 8  # fixed, so that the sums do not depend on the number of threads
+_STREAMS = 8  # fixed, so that the sums do not depend on the number of threads, nor of ranks
 
 
 def forests_needed(epsilon: float, delta: float) -> int:
@@ -47,12 +49,15 @@ def solve_sample(
     random_state: np.random.Generator,
     n_threads: int,
     monitor: Monitor,
+    ranks: Ranks | None = None,
 ) -> Float[np.ndarray, " edges"]:
-    """Estimate the weight of every edge that is not a bridge; their sum is exact."""
+    """Estimate the weight of every edge that is not a bridge; their sum is exact. Ranks divide the streams."""
+    ranks = ranks or Ranks()
     monitor.phase("sampling forests", n_forests)
     values, threshold, alias = neighbor_tables(pieces, conductances)
     order = walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
-    keys = random_state.integers(1, 2**63, size=n_forests, dtype=np.uint64)
+    keys = ranks.hand_out(random_state.integers(1, 2**63, size=n_forests, dtype=np.uint64))
+    streams = np.array_split(keys, _STREAMS)[ranks.share(_STREAMS)]
 
     def run(stream: UInt[np.ndarray, " keys"]) -> Float[np.ndarray, " edges"]:
         total = np.zeros(pieces.is_bridge.size)
@@ -71,9 +76,15 @@ def solve_sample(
         )
         return total
 
+    total = np.zeros(pieces.is_bridge.size)
     with ThreadPoolExecutor(n_threads) as pool:
-        total = np.zeros(pieces.is_bridge.size)
-        for part in pool.map(run, np.array_split(keys, _STREAMS)):
+        parts = pool.map(run, streams)
+        if ranks.count > 1:
+            with ranks.agreed():
+                mine = np.array(list(parts)).reshape(len(streams), total.size)
+                monitor.check()
+            parts = itertools.chain.from_iterable(ranks.gather(mine))
+        for part in parts:
             total += part
     monitor.check()
     return total / n_forests

@@ -1,6 +1,7 @@
 """Sketched spanning weights: eliminate what is cheap exactly, project the core at random, substitute back exactly."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from corrvae.graphs.weights.kernels.elimination import back_substitute, eliminat
 from corrvae.graphs.weights.kernels.symbolic import Structure
 from corrvae.graphs.weights.laplacian import LaplacianSolver
 from corrvae.monitor import Monitor
+from corrvae.ranks import Ranks
 
 FEWEST_PROJECTIONS = 2 * projection.WIDTH
 _MOST_BLOCKS = 1 << 12
@@ -72,12 +74,15 @@ def solve_sketch(
     n_threads: int,
     require_memory: Callable[[int], None],
     monitor: Monitor,
+    ranks: Ranks | None = None,
 ) -> Sketch:
     """Estimate the resistance across every edge of the structure.
 
     The first projections tell which edge is hardest; as many follow as bring the estimated standard error of every
-    weight down to `epsilon` divided by the normal quantile of `1 - delta / 2`.
+    weight down to `epsilon` divided by the normal quantile of `1 - delta / 2`. Several ranks divide the solves; rank 0
+    has the rest of the work, decides how many solves there are, and hands out what it finds.
     """
+    ranks = ranks or Ranks()
     n_positions = structure.columns.size - 1
     quantile = float(ndtri(1.0 - delta / 2.0))
     monitor.phase("eliminating", n_positions)
@@ -85,8 +90,8 @@ def solve_sketch(
     monitor.check()
     core = _Core(*sparse_core(structure, elimination, conductances, monitor.control), n_positions - structure.first)
     monitor.check()
-    keys = random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64)
-    projections = _Projections(core, keys, n_threads, monitor)
+    keys = ranks.hand_out(random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64))
+    projections = _Projections(core, keys, n_threads, monitor, ranks)
     # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
     blocks = int(np.clip(np.ceil((0.5 * quantile / epsilon) ** 2 / projection.WIDTH), 2, 8))
     while True:
@@ -97,51 +102,95 @@ def solve_sketch(
             )
         require_memory(blocks * projection.WIDTH)
         projections.extend(blocks, monitor)
-        fresh = elimination._replace(values=elimination.values.copy())  # the way back overwrites them
-        resistances, deviations = _substitute_back(structure, fresh, projections, conductances, monitor)
+        resistances, deviations = np.zeros((2, conductances.size))
+        with ranks.agreed():
+            if ranks.is_first:
+                fresh = elimination._replace(values=elimination.values.copy())  # the way back overwrites them
+                resistances, deviations = _substitute_back(structure, fresh, projections, conductances, monitor)
         needed = (quantile / epsilon * float((conductances * deviations).max())) ** 2 / projection.WIDTH
+        needed = ranks.tell(needed)
         if needed <= blocks:
             break
         blocks = int(np.ceil(1.05 * needed))
+    resistances, deviations = ranks.hand_out(resistances), ranks.hand_out(deviations)
     n_projections = projections.n_blocks * projection.WIDTH
     standard_errors = conductances * deviations / np.sqrt(n_projections)
     return Sketch(resistances, standard_errors, core.n_vertices, n_projections, projections.converged)
 
 
-class _Projections:
-    """Random projections of a core, extended a block of columns at a time; the same for any number of threads."""
+@dataclass(frozen=True, eq=False)
+class _SolvedBlock:
+    """Columns of one key: solutions, whether all reached their accuracy, and what signs and squares sum to."""
 
-    def __init__(self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int, monitor: Monitor) -> None:
-        self.core, self.keys, self.n_threads = core, keys, n_threads
+    x: Float[np.ndarray, "core_vertices width"]
+    converged: bool
+    linear: Float[np.ndarray, " core_edges"]
+    quadratic: Float[np.ndarray, " core_edges"]
+
+
+class _Projections:
+    """Random projections of a core, extended a block of columns at a time; the same for any threads and ranks.
+
+    Rank 0 alone keeps the blocks.
+    """
+
+    def __init__(
+        self, core: _Core, keys: UInt[np.ndarray, " keys"], n_threads: int, monitor: Monitor, ranks: Ranks
+    ) -> None:
+        self.core, self.keys, self.n_threads, self.ranks = core, keys, n_threads, ranks
         self.solver = LaplacianSolver(core.tails, core.heads, core.conductances, core.n_vertices, monitor)
         self.roots = np.sqrt(core.conductances).astype(self.solver.dtype)
         self.linear = np.zeros(core.tails.size)
         self.quadratic = np.zeros(core.tails.size)
         self.blocks: list[Float[np.ndarray, "core_vertices width"]] = []
+        self.n_blocks = 0
         self.converged = True
-
-    @property
-    def n_blocks(self) -> int:
-        return len(self.blocks)
 
     def extend(self, n_blocks: int, monitor: Monitor) -> None:
         """Solve until there are `n_blocks` blocks."""
         monitor.phase(f"projecting a core of {self.core.n_vertices:,} vertices")
-        core = self.core
-
-        def solve(key: np.uint64):
-            residual = np.empty((core.n_vertices, projection.WIDTH), self.solver.dtype)
-            projection.project(core.tails, core.heads, self.roots, key, residual)
-            x, converged = self.solver.solve(residual, monitor)
-            return x, converged, *projection.read_signs_and_squares(core.tails, core.heads, self.roots, key, x)
-
         with ThreadPoolExecutor(self.n_threads) as pool:
-            for x, converged, linear, quadratic in pool.map(solve, self.keys[self.n_blocks : n_blocks]):
+            for solved in self._solved(self.keys[self.n_blocks : n_blocks], pool, monitor):
                 monitor.check()
-                self.blocks.append(x)
-                self.converged &= converged
-                self.linear += linear
-                self.quadratic += quadratic
+                self.n_blocks += 1
+                self.converged &= solved.converged
+                if self.ranks.is_first:
+                    self.blocks.append(solved.x)
+                    self.linear += solved.linear
+                    self.quadratic += solved.quadratic
+
+    def _solved(
+        self, keys: UInt[np.ndarray, " keys"], pool: ThreadPoolExecutor, monitor: Monitor
+    ) -> Iterator["_SolvedBlock"]:
+        """Solve blocks, and give them in the order of their keys."""
+        if self.ranks.count == 1:
+            yield from pool.map(lambda key: self._solve(key, monitor), keys)
+            return
+        at_a_time = self.ranks.count * self.n_threads  # what is in memory at once, exchanges included
+        for begin in range(0, len(keys), at_a_time):
+            some = keys[begin : begin + at_a_time]
+            with self.ranks.agreed():
+                mine = list(pool.map(lambda key: self._solve(key, monitor), some[self.ranks.share(len(some))]))
+            yield from self._exchanged(mine)
+
+    def _exchanged(self, mine: list["_SolvedBlock"]) -> Iterator["_SolvedBlock"]:
+        """Give the blocks of all ranks in order."""
+        n_vertices, n_edges, kind = self.core.n_vertices, self.core.tails.size, self.solver.dtype
+        whole = []
+        for name, shape in (("x", (n_vertices, projection.WIDTH)), ("linear", (n_edges,)), ("quadratic", (n_edges,))):
+            part = np.array([getattr(block, name) for block in mine], kind).reshape(len(mine), *shape)
+            whole.append(itertools.chain.from_iterable(self.ranks.gather(part)))
+        converged = self.ranks.gather_rows(np.array([block.converged for block in mine], np.uint8)).astype(bool)
+        for x, linear, quadratic, well in zip(*whole, converged, strict=True):
+            yield _SolvedBlock(x, bool(well), linear, quadratic)
+
+    def _solve(self, key: np.uint64, monitor: Monitor) -> "_SolvedBlock":
+        core = self.core
+        residual = np.empty((core.n_vertices, projection.WIDTH), self.solver.dtype)
+        projection.project(core.tails, core.heads, self.roots, key, residual)
+        x, converged = self.solver.solve(residual, monitor)
+        sums = projection.read_signs_and_squares(core.tails, core.heads, self.roots, key, x)
+        return _SolvedBlock(x, converged, *sums)
 
     def embedding(self) -> Float[np.ndarray, "core_vertices projections"]:
         """Vertices placed so that squared distances estimate resistances."""

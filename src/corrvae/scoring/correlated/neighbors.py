@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from corrvae.monitor import Monitor
+from corrvae.ranks import Ranks
 from corrvae.scoring.correlated.ahead import BoundSearch
 from corrvae.scoring.correlated.bounds import lower_bounds
 from corrvae.scoring.correlated.kernels import choosing, settling
@@ -35,6 +36,7 @@ def nearest(
     same: bool,
     memory: int,
     monitor: Monitor,
+    ranks: Ranks | None = None,
 ) -> Found:
     """Find each query's candidates of least expected distance, least first.
 
@@ -61,6 +63,8 @@ def nearest(
         Bytes that blocks may take, beside the points, their vectors and the result.
     monitor
         Sees the progress, and may ask to stop.
+    ranks
+        The processes that divide the blocks among them, and all receive the result.
 
     Returns
     -------
@@ -100,13 +104,29 @@ def nearest(
         n_rows=_BOUNDED,
         memory=memory // (2 * sweep.n_threads),
     )
-    _try_ahead(sweep, best, search, _AHEAD * kept, memory)
-    sweep.run("evaluating pairs", best)
-    costs, places = best.pool.best()
+    ranks = ranks or Ranks()
+    _try_ahead(sweep, best, search, _AHEAD * kept, memory, ranks)
+    with ranks.agreed():
+        sweep.run("evaluating pairs", best, ranks)
+        costs, places = best.pool.best()
+    costs, places = _merged(costs, places, ranks)
+    n_evaluated = int(ranks.sum(np.array([sweep.n_evaluated]))[0])
     found = places != NOWHERE
     scores[:, :kept][found] = costs[found]
     positions[:, :kept][found] = places[found]
-    return Found(scores, positions, min(sweep.n_evaluated, n_pairs), n_pairs)
+    return Found(scores, positions, min(n_evaluated, n_pairs), n_pairs)
+
+
+def _merged(
+    costs: Float[np.ndarray, "queries kept"], places: Int[np.ndarray, "queries kept"], ranks: Ranks
+) -> tuple[Float[np.ndarray, "queries kept"], Int[np.ndarray, "queries kept"]]:
+    """Give each query's best of what all ranks found in their blocks."""
+    if ranks.count == 1:
+        return costs, places
+    kept = costs.shape[1]
+    found, where = (np.concatenate(ranks.gather(part), axis=1) for part in (costs, places))
+    order = np.lexsort([where, found])[:, :kept]
+    return np.take_along_axis(found, order, axis=1), np.take_along_axis(where, order, axis=1)
 
 
 @final
@@ -132,6 +152,10 @@ class _Best(Goal):
         """Forget the candidates, but not the reach."""
         self._upper = np.full(self._shape, np.inf)
         self._positions = np.full(self._shape, NOWHERE)
+
+    def lower(self, reach: Float[np.ndarray, " queries"]) -> None:
+        """Take in what others know of the reaches."""
+        np.minimum(self.reach, reach, out=self.reach)
 
     def reach_of(self, side: Side) -> Float[np.ndarray, " groups"]:
         """Give how far the farthest-reaching member of each group reaches."""
@@ -191,8 +215,11 @@ class _Ahead(Goal):
         self._best.lower_reach(block, chosen, estimates)
 
 
-def _try_ahead(sweep: Sweep, best: _Best, search: BoundSearch, ahead: int, memory: int) -> None:
-    """Set each query's reach by the candidates with the least lower bounds, if that spares enough of the pairs."""
+def _try_ahead(sweep: Sweep, best: _Best, search: BoundSearch, ahead: int, memory: int, ranks: Ranks) -> None:
+    """Set each query's reach by the candidates with the least lower bounds, if that spares enough of the pairs.
+
+    The ranks divide the queries, and tell each other the reaches.
+    """
     n_groups = len(sweep.left_groups)
     if 4 * ahead > len(sweep.right_groups):
         return
@@ -216,7 +243,12 @@ def _try_ahead(sweep: Sweep, best: _Best, search: BoundSearch, ahead: int, memor
         size = min(_BOUNDED, -(-len(groups) // sweep.n_threads))
         sweep.each(np.split(groups, range(size, len(groups), max(1, size))), work)
 
-    run("sampling the bounds", sample)
-    if search.share_beyond(sample, best.reach_of(sweep.read_left(sample))) >= 1.0 - _WORTH:
-        run("trying the nearest bounds", np.setdiff1d(np.arange(n_groups), sample))
+    with ranks.agreed():
+        run("sampling the bounds", sample)
+        worth = search.share_beyond(sample, best.reach_of(sweep.read_left(sample))) >= 1.0 - _WORTH
+    if ranks.tell(bool(worth)):
+        rest = np.setdiff1d(np.arange(n_groups), sample)
+        with ranks.agreed():
+            run("trying the nearest bounds", rest[ranks.share(len(rest))])
+        best.lower(np.minimum.reduce(ranks.gather(best.reach)))
     best.clear()

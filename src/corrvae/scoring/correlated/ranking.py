@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from corrvae.monitor import Monitor
+from corrvae.ranks import Ranks
 from corrvae.scoring.correlated.bounds import bounds
 from corrvae.scoring.correlated.kernels import choosing, settling
 from corrvae.scoring.correlated.sides import exact_distances, not_a_number
@@ -28,6 +29,7 @@ def rank(
     same: bool,
     memory: int,
     monitor: Monitor,
+    ranks: Ranks | None = None,
 ) -> FoundRanks:
     """Find the rank of each (query, target) pair among the query's candidates by expected distance.
 
@@ -54,6 +56,8 @@ def rank(
         Bytes that blocks may take, beside the points, their vectors and the result.
     monitor
         Sees the progress, and may ask to stop.
+    ranks
+        The processes that divide the blocks among them, and all receive the result.
 
     Examples
     --------
@@ -77,17 +81,21 @@ def rank(
     sweep = Sweep(queries, candidates, same=same, memory=memory, monitor=monitor, asking=few)
     keys, place = np.unique(pairs[:, 0] * np.int64(len(candidates)) + pairs[:, 1], return_inverse=True)
     distinct = np.stack(np.divmod(keys, len(candidates)), axis=1)
-    targets = _Targets.of(queries, candidates, distinct, monitor)
-    # targets are counted by their own distances, all else by the sweep
-    themselves = Exclusions.of(len(queries), *distinct.T)
-    standings = _Standings(sweep, targets, Exclusions.union(len(queries), [exclusions, themselves]), len(candidates))
-    sweep.run("ranking pairs", standings)
-    ranks = targets.ranks(standings.steps, ~_excluded(distinct, exclusions, len(candidates)))[place]
+    ranks = ranks or Ranks()
+    with ranks.agreed():
+        targets = _Targets.of(queries, candidates, distinct, monitor)
+        # targets are counted by their own distances, all else by the sweep
+        themselves = Exclusions.of(len(queries), *distinct.T)
+        left_out = Exclusions.union(len(queries), [exclusions, themselves])
+        standings = _Standings(sweep, targets, left_out, len(candidates))
+        sweep.run("ranking pairs", standings, ranks)
+    found = targets.ranks(ranks.sum(standings.steps), ~_excluded(distinct, exclusions, len(candidates)))[place]
+    n_evaluated = int(ranks.sum(np.array([sweep.n_evaluated]))[0])
     n_pairs = len(asking) * len(candidates)
     if same:  # unordered, with at least one end that asks
         n_silent = len(queries) - len(asking)
         n_pairs = (len(queries) * (len(queries) - 1) - n_silent * (n_silent - 1)) // 2
-    return FoundRanks(ranks, targets.scores[place], min(sweep.n_evaluated, n_pairs), n_pairs)
+    return FoundRanks(found, targets.scores[place], min(n_evaluated, n_pairs), n_pairs)
 
 
 @final

@@ -1,5 +1,6 @@
 """All pairs of two sets of points, block by block, on all cores: choose what needs evaluation, evaluate, settle."""
 
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from corrvae.graphs.weights.exact import blas_threads
 from corrvae.inference import evaluation_mode
 from corrvae.monitor import DONE, Monitor
+from corrvae.ranks import Ranks
 from corrvae.scoring.correlated.distinct import Distinct
 from corrvae.scoring.correlated.exact import exact_pairs
 from corrvae.scoring.correlated.kernels import exact
@@ -147,8 +149,8 @@ class Sweep:
         self._counting, self.bytes_of_row = threading.Lock(), _bytes_of_row(queries)
         self._memory, self._side = memory, self._side_within(memory)
 
-    def run(self, label: str, goal: Goal) -> None:
-        """Sweep over all blocks."""
+    def run(self, label: str, goal: Goal, ranks: Ranks | None = None) -> None:
+        """Sweep over all blocks, or over this rank's share of them."""
         self.monitor.phase(label, len(self.left_groups) * len(self.right_groups) // (2 if self.same else 1))
 
         def work(ends: tuple[np.ndarray, np.ndarray]) -> None:
@@ -157,7 +159,9 @@ class Sweep:
             n_pairs = len(block.left) * len(block.right)
             self.count(n_pairs // 2 if block.diagonal else n_pairs)
 
-        self.each(self._blocks(), work)
+        # in turns, as blocks at the end may have less to do
+        index, count = (0, 1) if ranks is None else (ranks.index, ranks.count)
+        self.each(itertools.islice(self._blocks(), index, None, count), work)
 
     def count(self, n_done: int) -> None:
         """Tell the monitor what has been done of a phase."""
