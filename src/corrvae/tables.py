@@ -165,7 +165,7 @@ def empty_rows(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
 
 def _has_entries(piece: np.ndarray | sparse.csr_array) -> np.ndarray:
     if not isinstance(piece, sparse.csr_array):
-        return piece.any(1)
+        return np.asarray(piece.any(1))
     row_of = np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
     return np.bincount(row_of[piece.data != 0], minlength=shape_of(piece)[0]) > 0
 
@@ -183,7 +183,7 @@ def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
 
 def _totals(piece: np.ndarray | sparse.csr_array) -> np.ndarray:
     if not isinstance(piece, sparse.csr_array):
-        return np.nansum(piece, axis=1, dtype=np.float64)
+        return np.asarray(np.nansum(piece, axis=1, dtype=np.float64))
     row_of = np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
     values = np.nan_to_num(piece.data.astype(np.float64), nan=0.0)
     return np.bincount(row_of, weights=values, minlength=shape_of(piece)[0])

@@ -94,7 +94,7 @@ def read_long(table: TableFile, id_position: int, names: tuple[str, ...] | None)
         joined.append(np.concatenate(parts))
         parts.clear()
     n_unknown = n_read - len(joined[0])
-    added = add_up(*joined, (len(ids), len(items)))
+    added = add_up(joined[0], joined[1], joined[2], (len(ids), len(items)))
     tell_long_entries(table.path, added.n_repeats, n_unknown, has_values=has_values(table, id_position))
     return Features(added.matrix, ids, tuple(items))
 

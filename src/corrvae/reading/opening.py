@@ -11,6 +11,7 @@ from corrvae.reading.layouts import check_layout, find_layout, tell_long
 from corrvae.reading.long import read_long
 from corrvae.reading.tables import TableFile
 from corrvae.reading.wide import read_wide
+from corrvae.shards.matrix import ShardedMatrix
 
 _NPY, _ZIP, _HDF = b"\x93NUMPY", b"PK\x03\x04", b"\x89HDF"
 
@@ -137,4 +138,7 @@ def _conform(path: Path, features: Features, names: tuple[str, ...] | None) -> F
     if missing:
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise DataFileError(path, f"there is no column {missing[0]!r}{more}, which the model was trained with")
-    return Features(features.matrix[:, [place_of[name] for name in names]], features.ids, names)
+    matrix = features.matrix
+    if isinstance(matrix, ShardedMatrix):
+        raise TypeError("the columns of shards are chosen where they are opened")
+    return Features(matrix[:, [place_of[name] for name in names]], features.ids, names)

@@ -30,6 +30,11 @@ class ShardedTable:
         The folder.
     n_rows, n_columns, n_entries, n_shards
         Ids, items, entries other than zero, and shards.
+
+    Examples
+    --------
+    >>> ShardedTable(Path("shards"), 10, 4, 25, 1).n_entries
+    25
     """
 
     path: Path

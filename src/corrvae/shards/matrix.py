@@ -14,7 +14,7 @@ from corrvae.shards.files import COLUMNS, OFFSETS, VALUES, ArrayFile
 from corrvae.shards.kernels.picking import copy_rows, measure_rows
 
 # What a pass over all rows holds at a time; a row that is longer comes alone.
-_PIECE_ROWS, _PIECE_ENTRIES = 1 << 14, 1 << 20
+_PIECE_ROWS, _PIECE_ENTRIES = 1 << 14, 1 << 19
 # Shards that are mapped at the same time: each takes three descriptors, of which a process has few.
 _MOST_MAPPED = 128
 
