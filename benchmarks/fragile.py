@@ -193,6 +193,35 @@ def fit_wide(n_rows: int, n_columns: int, spare: int, dense: bool = False) -> di
     return {"rows": len(model.transform(matrix)), "found": int(np.asarray(found.ids).size)}
 
 
+def fit_shards(folder: str) -> dict[str, int]:
+    """Fit features in shards, embed them, and give the most memory that this process had of its own meanwhile."""
+    from threading import Event, Thread
+
+    from corrvae.shards import open_shards
+
+    def owned() -> int:
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon")))
+
+    before, most, over = owned(), 0, Event()
+
+    def look() -> None:
+        nonlocal most
+        while not over.wait(0.005):
+            most = max(most, owned() - before)
+
+    watcher = Thread(target=look)
+    watcher.start()
+    try:
+        matrix = open_shards(folder).matrix
+        model = CorrelatedVAE(2, likelihood="multinomial", hidden=(8,), max_steps=5, random_state=0).fit(matrix)
+        rows = len(model.transform(matrix))
+    finally:
+        over.set()
+        watcher.join()
+    return {"rows": rows, "most": most}
+
+
 def load_watched(folder: str) -> dict[str, list[str]]:
     """Load a model, and give the files of its folder that were opened and all that could have run code of theirs."""
     load(folder)  # imports what it needs

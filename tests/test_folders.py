@@ -16,6 +16,7 @@ from corrvae.nn import PairBilinear
 from corrvae.nn.likelihoods import Gaussian
 from corrvae.persistence import read_folder, write_folder
 from support.pairs import QUICK, QUICK_PAIRWISE, paired_rows
+from support.shards import sharded
 
 DATA = paired_rows()
 X, GRAPH = DATA.X, DATA.graph
@@ -289,4 +290,43 @@ def test_a_history_of_something_else_is_refused(pairwise, tmp_path):
     tables = {**read_folder(tmp_path / "run", kind=KIND).tables, "history": pa.table({"step": ["x"]})}
     reseal(tmp_path / "run", lambda document: None, tables=tables)
     with pytest.raises(FolderError, match=r"history\.parquet: damaged: 'step' should hold a number"):
+        load(tmp_path / "run")
+
+
+@pytest.fixture
+def on_disk(tmp_path):
+    """Features in memory and in shards, and the models that are fitted to each."""
+    table = sparse.csr_array(X, dtype=np.float32)
+    matrix = sharded(tmp_path, table, 25)
+    models = (CorrelatedVAE(**QUICK_PAIRWISE).fit(features, graph=GRAPH) for features in (table, matrix))
+    return table, matrix, *models
+
+
+def test_a_model_of_shards_is_the_same_to_the_bit_and_takes_its_shards_along(on_disk, tmp_path):
+    table, matrix, expected, found = on_disk
+    assert found.features_ is matrix
+    assert found.fingerprint_ == expected.fingerprint_
+    np.testing.assert_array_equal(found.embedding_, expected.embedding_)
+    np.testing.assert_array_equal(found.transform(matrix), expected.transform(table))
+    np.testing.assert_array_equal(found.reconstruct(matrix), expected.reconstruct(table))
+    assert found.score(matrix, graph=GRAPH) == expected.score(table, graph=GRAPH)
+    found.save(tmp_path / "run")
+    shutil.rmtree(matrix.path)
+    again = load(tmp_path / "run")
+    assert again.features_.path == tmp_path / "run" / "features"
+    np.testing.assert_array_equal(again.kneighbors(n_neighbors=3).ids, expected.kneighbors(n_neighbors=3).ids)
+    again.save(tmp_path / "run")
+    load(tmp_path / "run").save(tmp_path / "bare", store_features=False)
+    assert load(tmp_path / "bare").features_ is None
+
+
+def test_shards_of_another_shape_are_refused(on_disk, tmp_path):
+    table, _, _, found = on_disk
+    found.save(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "features")
+    sharded(tmp_path, table[:7], 25).path.rename(tmp_path / "run" / "features")
+    with pytest.raises(FolderError, match="it holds a matrix of shape"):
+        load(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "features")
+    with pytest.raises(FolderError, match="there is no such folder"):
         load(tmp_path / "run")

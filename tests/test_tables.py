@@ -9,8 +9,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from corrvae import tables
-from corrvae.tables import empty_rows, fingerprint, own_copy, read_table, row_totals, shape_of
+from corrvae.shards import matrix as shards
+from corrvae.tables import check_weights, empty_rows, fingerprint, own_copy, read_table, row_totals, shape_of
 from support.rows import matrices
+from support.shards import counts, sharded
 
 
 class Reader(BaseEstimator):
@@ -173,3 +175,38 @@ def test_a_fingerprint_tells_matrices_apart(one, other):
     for first, second in ((one, other), (one.toarray(), other.toarray())):
         same = first.shape == second.shape and np.array_equal(one.toarray(), other.toarray())
         assert (fingerprint(first) == fingerprint(second)) == same
+
+
+def test_shards_are_looked_at_piece_by_piece_and_are_the_same_numbers(tmp_path):
+    table = counts()
+    matrix = sharded(tmp_path, table, 25)
+    reader = Reader()
+    with patch.multiple(shards, _PIECE_ROWS=4, _PIECE_ENTRIES=9):
+        found = read_table(reader, matrix, reset=True)
+        assert found.matrix is matrix
+        assert (found.n_rows, found.ids, reader.n_features_in_) == (60, None, 25)
+        assert fingerprint(matrix) == fingerprint(table)
+        assert empty_rows(matrix).tolist() == empty_rows(table).tolist() != []
+        np.testing.assert_array_equal(row_totals(matrix), row_totals(table))
+    assert own_copy(matrix) is matrix
+    assert check_weights(np.ones(60), found).tolist() == [1.0] * 60
+    with pytest.raises(ValueError, match="X has 25 features, but Reader is expecting 3"):
+        read_table(fitted(3), matrix, reset=False)
+
+
+def fitted(n_features):
+    reader = Reader()
+    reader.n_features_in_ = n_features
+    return reader
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_found_in_shards(tmp_path, value):
+    table = counts()
+    place = int(table.indptr[42]) + 1
+    table.data[place] = value
+    row = int(np.searchsorted(table.indptr, place, side="right")) - 1
+    with pytest.raises(ValueError, match=f"in row {row}, column {table.indices[place]}"):
+        read(sharded(tmp_path, table, 25))
+    if np.isnan(value):
+        assert read(sharded(tmp_path, table, 25), missing=True).n_rows == 60

@@ -19,6 +19,7 @@ from corrvae.graphs.ids import VertexIds
 from corrvae.model import CorrelatedModel
 from corrvae.parameters import check_parameters
 from corrvae.persistence import ARRAYS, DOCUMENT, TENSORS, Folder, read_folder, write_folder
+from corrvae.shards import ShardedMatrix, open_shards, write_shards
 from corrvae.tables import Matrix
 from corrvae.training import History
 from corrvae.warm_start import Past
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from corrvae.estimator import CorrelatedVAE
 
 _KIND, _VERSION = "corrvae model", 1
-_VERTICES, _HISTORY = "vertices", "history"
+_VERTICES, _HISTORY, _FEATURES = "vertices", "history", "features"
 _PLUGGED = ("likelihood", "pair_network")
 
 
@@ -62,15 +63,27 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
             "hold_out": estimator._past.hold_out,
         },
     }
-    arrays = _graph_arrays(estimator.graph_, estimator.weights_)
-    if store_features and estimator.features_ is not None:
-        arrays |= _feature_arrays(estimator.features_)
+    arrays, folders = _graph_arrays(estimator.graph_, estimator.weights_), {}
+    features = estimator.features_ if store_features else None
+    if isinstance(features, ShardedMatrix):
+        folders[_FEATURES] = lambda place: _copy_shards(features, place)
+    elif features is not None:
+        arrays |= _feature_arrays(features)
     tables = {
         _VERTICES: _vertices(estimator.ids_, estimator.embedding_, estimator.stddev_),
         _HISTORY: pa.table(dict(estimator.history_.columns)),
     }
     tensors = estimator.model_.state_dict()
-    write_folder(path, kind=_KIND, version=_VERSION, document=document, tensors=tensors, arrays=arrays, tables=tables)
+    write_folder(
+        path,
+        kind=_KIND,
+        version=_VERSION,
+        document=document,
+        tensors=tensors,
+        arrays=arrays,
+        tables=tables,
+        folders=folders,
+    )
 
 
 def load(path: str | os.PathLike[str], *, likelihood: Any = None, pair_network: Any = None) -> "CorrelatedVAE":
@@ -316,13 +329,23 @@ def _read_graph(
     return graph, weights
 
 
+def _copy_shards(matrix: ShardedMatrix, place: Path) -> None:
+    """Write features that are larger than memory, so that the model's folder needs no other."""
+    write_shards(place, (block for _, block in matrix.pieces()), n_columns=matrix.shape[1])
+
+
 def _feature_arrays(matrix: Matrix) -> dict[str, np.ndarray]:
     rows = sparse.csr_array(matrix, dtype=np.float32)
     parts = {"data": rows.data, "columns": rows.indices.astype(np.int64), "offsets": rows.indptr.astype(np.int64)}
     return {f"features.{name}": part for name, part in parts.items()}
 
 
-def _read_features(place: Path, folder: Folder, shape: tuple[int, int]) -> sparse.csr_array | None:
+def _read_features(place: Path, folder: Folder, shape: tuple[int, int]) -> sparse.csr_array | ShardedMatrix | None:
+    if _FEATURES in folder.folders:
+        shards = open_shards(place / _FEATURES).matrix
+        if shards.shape != shape:
+            raise FolderError(place / _FEATURES, f"damaged: it holds a matrix of shape {shards.shape}, not {shape}")
+        return shards
     if "features.data" not in folder.arrays:
         return None
     data, columns, offsets = (_array(place, folder, f"features.{name}") for name in ("data", "columns", "offsets"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _Seen = TypeVar("_Seen")
 DOCUMENT, TENSORS, ARRAYS = "config.json", "model.safetensors", "arrays.safetensors"
-_RESERVED = ("format", "files", "checksum")
+_RESERVED = ("format", "files", "folders", "checksum")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parquet")
 
@@ -51,6 +51,8 @@ class Folder:
         By name; empty if there are none.
     version
         Version of the format that the folder was written in.
+    folders
+        Names of the folders in it, which are not read.
     """
 
     document: dict[str, Any]
@@ -58,6 +60,7 @@ class Folder:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     tables: "dict[str, pyarrow.Table]" = field(default_factory=dict)
     version: int = 1
+    folders: tuple[str, ...] = ()
 
 
 def write_folder(
@@ -68,6 +71,7 @@ def write_folder(
     tensors: Mapping[str, Tensor] | None = None,
     arrays: Mapping[str, np.ndarray] | None = None,
     tables: "Mapping[str, pyarrow.Table] | None" = None,
+    folders: Mapping[str, Callable[[Path], object]] | None = None,
     version: int = 1,
 ) -> None:
     """Write a folder so that no reader ever finds half of one: it gets its name once all of it is on the disk.
@@ -88,6 +92,9 @@ def write_folder(
         By name, for `model.safetensors` and `arrays.safetensors`.
     tables
         By name (small letters, digits, underscores), each for a Parquet file of that name.
+    folders
+        By name, what makes a folder in this one and sees to it that its files are on the disk. Neither their sizes nor
+        their contents are recorded: a reader has to check them itself.
     version
         Version of the format of this kind.
 
@@ -109,6 +116,10 @@ def write_folder(
         target.parent.mkdir(parents=True, exist_ok=True)
         sweep(target)
         with draft_of(target) as draft:
+            for name, make in (folders or {}).items():
+                make(draft / _checked_name(name))
+            if folders:
+                about["folders"] = sorted(folders)
             about["files"] = {name: _write_file(draft / name, write) for name, write in writers.items()}
             text = json.dumps({**about, "checksum": _document_checksum(about)}, indent=1)
             _write_file(draft / DOCUMENT, lambda place: place.write_text(text + "\n", encoding="utf-8"))
@@ -147,7 +158,7 @@ def _read(folder: Path, kind: str, newest: int) -> Folder:
     if not folder.is_dir():
         raise FolderError(folder, _why_missing(folder))
     document = _read_document(folder)
-    form, files = document.pop("format"), document.pop("files")
+    form, files, folders = document.pop("format"), document.pop("files"), document.pop("folders", [])
     if form["kind"] != kind:
         raise FolderError(folder, f"this is a folder of the kind {form['kind']!r}, not {kind!r}")
     if form["version"] > newest:
@@ -164,6 +175,7 @@ def _read(folder: Path, kind: str, newest: int) -> Folder:
         _arrays(folder / ARRAYS, contents.get(ARRAYS)),
         {name.removesuffix(".parquet"): table for name, table in tables.items()},
         form["version"],
+        tuple(folders),
     )
 
 
@@ -180,10 +192,14 @@ def _writers(
     if arrays:
         writers[ARRAYS] = lambda place: _save_arrays(place, arrays)
     for name, table in tables.items():
-        if not _TABLE_NAME.fullmatch(name):
-            raise ValueError(f"a table's name has small letters, digits and underscores; got {name!r}")
-        writers[f"{name}.parquet"] = lambda place, table=table: save_table(place, table)
+        writers[f"{_checked_name(name)}.parquet"] = lambda place, table=table: save_table(place, table)
     return writers
+
+
+def _checked_name(name: str) -> str:
+    if not _TABLE_NAME.fullmatch(name):
+        raise ValueError(f"the name of a table or folder has small letters, digits and underscores; got {name!r}")
+    return name
 
 
 def _save_tensors(place: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -254,7 +270,7 @@ def _refuse_what_is_not_ours(target: Path, kind: str) -> None:
         raise FolderError(target, f"a folder with other contents is in the way ({error.problem}); {advice}") from error
     if document["format"]["kind"] != kind:
         raise FolderError(target, f"a folder of the kind {document['format']['kind']!r} is in the way; {advice}")
-    strangers = sorted(found - {DOCUMENT, *document["files"]})
+    strangers = sorted(found - {DOCUMENT, *document["files"], *document.get("folders", [])})
     if strangers:
         raise FolderError(target, f"the folder also holds {', '.join(strangers[:5])}; {advice}")
 
@@ -303,6 +319,9 @@ def _read_document(folder: Path) -> dict[str, Any]:
     for name in files:
         if not _FILE_NAME.fullmatch(name):
             raise FolderError(place, f"it lists a file {name!r}, which no folder of ours has")
+    folders = document.get("folders", [])
+    if not isinstance(folders, list) or not all(isinstance(n, str) and _TABLE_NAME.fullmatch(n) for n in folders):
+        raise FolderError(place, "it lists folders that no folder of ours has")
     return document
 
 

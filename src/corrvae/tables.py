@@ -1,4 +1,4 @@
-"""What users bring as X: arrays, memory maps, SciPy sparse matrices, pandas and polars frames, read and checked."""
+"""What users bring as X: arrays, memory maps, SciPy matrices, shards, pandas and polars frames, read and checked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from scipy import sparse
 
 from corrvae.graphs.ids import VertexIds, id_array
 from corrvae.nn.features import DENSITY_LIMIT
+from corrvae.shards.matrix import ShardedMatrix
 
-Matrix = np.ndarray | sparse.csr_array
+Matrix = np.ndarray | sparse.csr_array | ShardedMatrix
 
 # Rows, and entries of dense ones, looked at together, so that a memory map is read piece by piece.
 _ROWS, _CELLS = 4096, 2**22
@@ -27,7 +28,7 @@ class Table:
     Attributes
     ----------
     matrix
-        Array, memory map or CSR; a dense table of mostly zeros has become CSR.
+        Array, memory map, CSR or shards; a dense table of mostly zeros has become CSR.
     index
         The index of a data frame, as it is; ``None`` if there is none.
     """
@@ -82,6 +83,8 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     """
     from sklearn.utils.validation import validate_data
 
+    if isinstance(X, ShardedMatrix):
+        return _read_shards(estimator, X, reset=reset, missing=missing)
     checked = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, ensure_min_features=1
     )
@@ -91,6 +94,16 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     if isinstance(matrix, sparse.csr_array):
         matrix = sparse.csr_array(matrix, dtype=np.float32)
     return Table(matrix, _index_of(X))
+
+
+def _read_shards(estimator: Any, X: ShardedMatrix, *, reset: bool, missing: bool) -> Table:
+    """Look at shards as at any table, without scikit-learn, which would make an array of them."""
+    from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
+    _check_numbers(X, missing)
+    return Table(X)
 
 
 def check_weights(sample_weight: Any, table: Table) -> Float[np.ndarray, " rows"]:
@@ -118,9 +131,8 @@ def fingerprint(matrix: Matrix) -> str:
     """
     n_rows, n_columns = shape_of(matrix)
     codes = [blake2b(digest_size=16) for _ in range(3)]
-    step = max(1, min(_ROWS, _CELLS // max(1, n_columns)))
-    for begin in range(0, n_rows, step):
-        for code, part in zip(codes, _entries(matrix[begin : begin + step]), strict=True):
+    for _, piece in _pieces(matrix):
+        for code, part in zip(codes, _entries(piece), strict=True):
             code.update(np.ascontiguousarray(part).data)
     whole = blake2b(repr((n_rows, n_columns)).encode(), digest_size=16)
     for code in codes:
@@ -128,7 +140,7 @@ def fingerprint(matrix: Matrix) -> str:
     return whole.hexdigest()
 
 
-def _entries(piece: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _entries(piece: np.ndarray | sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Give how many entries other than zero each row has, their columns, and their values."""
     if not isinstance(piece, sparse.csr_array):
         dense = np.asarray(piece, dtype=np.float32)
@@ -148,10 +160,14 @@ def empty_rows(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
     >>> empty_rows(np.array([[0.0, 1.0], [0.0, 0.0]]))
     array([1])
     """
-    if isinstance(matrix, sparse.csr_array):
-        row_of = np.repeat(np.arange(shape_of(matrix)[0]), np.diff(matrix.indptr))
-        return np.flatnonzero(np.bincount(row_of[matrix.data != 0], minlength=shape_of(matrix)[0]) == 0)
-    return np.concatenate([begin + np.flatnonzero(~piece.any(1)) for begin, piece in _pieces(matrix)])
+    return np.concatenate([begin + np.flatnonzero(~_has_entries(piece)) for begin, piece in _pieces(matrix)])
+
+
+def _has_entries(piece: np.ndarray | sparse.csr_array) -> np.ndarray:
+    if not isinstance(piece, sparse.csr_array):
+        return np.asarray(piece.any(1))
+    row_of = np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
+    return np.bincount(row_of[piece.data != 0], minlength=shape_of(piece)[0]) > 0
 
 
 def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
@@ -162,15 +178,19 @@ def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
     >>> row_totals(np.array([[1.0, 2.0], [np.nan, 3.0]]))
     array([3., 3.])
     """
-    if isinstance(matrix, sparse.csr_array):
-        row_of = np.repeat(np.arange(shape_of(matrix)[0]), np.diff(matrix.indptr))
-        values = np.nan_to_num(matrix.data.astype(np.float64), nan=0.0)
-        return np.bincount(row_of, weights=values, minlength=shape_of(matrix)[0])
-    return np.concatenate([np.nansum(piece, axis=1, dtype=np.float64) for _, piece in _pieces(matrix)])
+    return np.concatenate([_totals(piece) for _, piece in _pieces(matrix)])
+
+
+def _totals(piece: np.ndarray | sparse.csr_array) -> np.ndarray:
+    if not isinstance(piece, sparse.csr_array):
+        return np.asarray(np.nansum(piece, axis=1, dtype=np.float64))
+    row_of = np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
+    values = np.nan_to_num(piece.data.astype(np.float64), nan=0.0)
+    return np.bincount(row_of, weights=values, minlength=shape_of(piece)[0])
 
 
 def own_copy(matrix: Matrix) -> Matrix:
-    """Copy a matrix, in float32, so that it stays what it is whatever its owner does; a memory map is given itself.
+    """Copy a matrix, in float32, whatever its owner does to it; what lies on the disk is given itself.
 
     Examples
     --------
@@ -179,7 +199,7 @@ def own_copy(matrix: Matrix) -> Matrix:
     """
     if isinstance(matrix, sparse.csr_array):
         return sparse.csr_array(matrix, dtype=np.float32, copy=True)
-    return matrix if isinstance(matrix, np.memmap) else np.array(matrix, dtype=np.float32)
+    return matrix if isinstance(matrix, np.memmap | ShardedMatrix) else np.array(matrix, dtype=np.float32)
 
 
 def shape_of(matrix: Matrix) -> tuple[int, int]:
@@ -193,9 +213,16 @@ def shape_of(matrix: Matrix) -> tuple[int, int]:
     return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
 
 
-def _pieces(matrix: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    for begin in range(0, len(matrix), _ROWS):
-        yield begin, np.asarray(matrix[begin : begin + _ROWS])
+def _pieces(matrix: Matrix) -> Iterator[tuple[int, np.ndarray | sparse.csr_array]]:
+    """Give rows that fit into memory together, with the number of the first; of a table without rows, one piece."""
+    if isinstance(matrix, ShardedMatrix):
+        yield from matrix.pieces()
+        return
+    n_rows, n_columns = shape_of(matrix)
+    step = max(1, min(_ROWS, _CELLS // max(1, n_columns)))
+    for begin in range(0, max(1, n_rows), step):
+        piece = matrix[begin : begin + step]
+        yield begin, piece if isinstance(piece, sparse.csr_array) else np.asarray(piece)
 
 
 def _compact(checked: Any) -> Matrix:
@@ -214,13 +241,13 @@ def _compact(checked: Any) -> Matrix:
 
 def _check_numbers(matrix: Matrix, missing: bool) -> None:
     """Refuse the first infinity, number too large for float32 and, unless it may be missing, NaN."""
-    if isinstance(matrix, sparse.csr_array):
-        wrong = np.flatnonzero(_is_wrong(matrix.data, missing))
-        if len(wrong):
-            row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
-            _refuse(row, int(matrix.indices[wrong[0]]), float(matrix.data[wrong[0]]))
-        return
     for begin, piece in _pieces(matrix):
+        if isinstance(piece, sparse.csr_array):
+            wrong = np.flatnonzero(_is_wrong(piece.data, missing))
+            if len(wrong):
+                row = int(np.searchsorted(piece.indptr, wrong[0], side="right")) - 1
+                _refuse(begin + row, int(piece.indices[wrong[0]]), float(piece.data[wrong[0]]))
+            continue
         wrong = np.argwhere(_is_wrong(piece, missing))
         if len(wrong):
             row, column = (int(index) for index in wrong[0])

@@ -12,6 +12,7 @@ from corrvae.experiments import reproduce as reproducing
 from corrvae.experiments.records import write_record
 from corrvae.experiments.running import RunError
 from corrvae.experiments.worker import perform
+from corrvae.shards.sorting import Spool
 from support.experiments import tiny_recipe
 from support.results import make_record
 
@@ -234,3 +235,65 @@ app({["report", str(tmp_path)] if what == "report" else ["data", "get", "ml-1m"]
             [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (result.returncode, result.stderr) == (3, "standard output: no space left on device\n")
+
+
+def shard(*arguments):
+    return CliRunner().invoke(app, ["data", "shard", *map(str, arguments)])
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "who,item,stars\n" + "".join(f"u{k % 9},i{k % 25},{k % 5 + 1}\n" for k in range(200))
+    )
+    return tmp_path / "a.csv"
+
+
+def test_shards_are_made_and_told(ratings, tmp_path):
+    result = shard(ratings, "--out", tmp_path / "shards")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines() == [
+        f"{ratings}: read as a long table: id=who, item=item, value=stars",
+        f"200 entries, in 9 rows of 25 features, are in {tmp_path / 'shards'}",
+    ]
+    result = shard(ratings, "--out", tmp_path / "shards")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"{tmp_path / 'shards'}: holds shards already; --overwrite replaces them\n"
+    result = shard(ratings, "--out", tmp_path / "shards", "--overwrite", "--json")
+    counts = {"rows": 9, "columns": 25, "entries": 200, "shards": 1}
+    assert json.loads(result.stdout) == {"out": str(tmp_path / "shards"), **counts}
+    assert shard(ratings, "--out", tmp_path / "quiet", "--quiet").output == ""
+
+
+def test_commands_take_shards_as_they_take_a_file(ratings, tmp_path):
+    shard(ratings, "--out", tmp_path / "shards")
+    friends = tmp_path / "friends.csv"
+    friends.write_text("source,target\n" + "".join(f"u{k},u{k + 1}\n" for k in range(8)))
+    found = []
+    for features in (ratings, tmp_path / "shards"):
+        run = tmp_path / f"run-{features.name}"
+        model = ["--posterior", "pairwise", "--components", "2", "--hidden", "6", "--pair-network", "bilinear"]
+        for more in ([], ["--overwrite"]):
+            files = ["--features", str(features), "--graph", str(friends), "--out", str(run)]
+            result = CliRunner().invoke(app, ["fit", *files, *model, "--steps", "3", "--quiet", *more])
+            assert result.exit_code == 0, result.output
+        asked = (
+            ["embed", str(run)],
+            ["embed", str(run), "--features", str(features)],
+            ["neighbors", str(run), "-k", "2"],
+        )
+        found.append([CliRunner().invoke(app, [*command, "--quiet"]).stdout for command in asked])
+    assert found[0] == found[1]
+    assert all(text.count("\n") > 9 for text in found[0])
+    assert (tmp_path / "run-shards" / "features" / "config.json").is_file()
+
+
+def test_a_full_disk_ends_shards_with_3(ratings, tmp_path, monkeypatch):
+    def full(self, *_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "append", full)
+    result = shard(ratings, "--out", tmp_path / "shards")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1] == f"{tmp_path / 'shards'}: no space left on device"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

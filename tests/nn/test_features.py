@@ -7,6 +7,7 @@ from scipy import sparse
 
 from corrvae.nn import DenseRows, FeatureTable, SparseRows
 from support.rows import matrices
+from support.shards import counts, sharded
 from support.unchecked import unchecked
 
 
@@ -20,6 +21,20 @@ def test_batches_hold_the_rows_asked_for(matrix, limit, seed):
         assert isinstance(batch, SparseRows if table.sparse_batches else DenseRows)
         np.testing.assert_array_equal(batch.dense().numpy(), expected)
         assert batch.dense().dtype == torch.float32
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0])
+def test_shards_stay_on_disk_and_give_the_same_batches(tmp_path, limit):
+    matrix = sharded(tmp_path, counts(), 25)
+    picked, chosen = np.array([3, 59, 3, 0]), np.array([50, 1, 30])
+    for rows, indices in ((None, picked), (chosen, np.array([2, 0]))):
+        found, expected = (FeatureTable(X, density_limit=limit, rows=rows) for X in (matrix, counts()))
+        assert found._matrix is matrix
+        assert (found.shape, found.sparse_batches) == (expected.shape, expected.sparse_batches)
+        batch, other = found.rows(indices), expected.rows(indices)
+        assert torch.equal(batch.dense(), other.dense())
+        if isinstance(batch, SparseRows):
+            assert torch.equal(batch.pattern.columns, other.pattern.columns)
 
 
 @given(matrices(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 2**16))

@@ -7,6 +7,7 @@ from scipy import sparse
 from corrvae.errors import DataFileError
 from corrvae.reading import Features, cells
 from corrvae.reading.cells import refuse_empty_cells, uneven_columns
+from support.shards import sharded
 
 HOLE = np.eye(6, 3, dtype=np.float32)
 HOLE[4, 1] = np.nan
@@ -35,3 +36,10 @@ def test_columns_of_uneven_size_are_told():
     assert uneven_columns(Features(even * np.float32([1e-4, 1, 1]), None, None)) is not None
     even[3, 2] = np.nan
     assert uneven_columns(Features(even, None, None)) is None
+
+
+def test_an_empty_cell_in_shards_is_found(tmp_path):
+    features = Features(sharded(tmp_path, sparse.csr_array(HOLE), 2), None, ("a", "b", "c"))
+    with pytest.raises(DataFileError, match=r"row 4 \(from 0\) has nothing in column 'b'"):
+        refuse_empty_cells(Path("x"), features)
+    assert uneven_columns(features) is None

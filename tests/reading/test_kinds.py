@@ -5,6 +5,7 @@ from scipy import sparse
 from corrvae.nn.likelihoods import LIKELIHOODS
 from corrvae.reading import kinds
 from corrvae.reading.kinds import choose_likelihood
+from support.shards import counts, sharded
 
 RNG = np.random.default_rng(0)
 SPARSE = (RNG.random((40, 30)) < 0.1).astype(np.float32)
@@ -45,3 +46,11 @@ def test_missing_numbers_do_not_count():
 def test_the_reason_is_told():
     choice = choose_likelihood(sparse.csr_array(([3.0, 1.0], ([0, 1], [0, 5])), shape=(50, 20), dtype=np.float32))
     assert choice.reason == "all features are whole numbers from 0 up, and 99.8 % of them are 0"
+
+
+@pytest.mark.parametrize("change", [{}, {"sign": -1.0}, {"factor": 0.5}, {"n_columns": 15}])
+def test_shards_are_judged_as_the_same_table_in_memory(tmp_path, change):
+    table = counts(n_columns=change.get("n_columns", 25))
+    table.data *= change.get("factor", 1.0)
+    table.data[-1] *= change.get("sign", 1.0)
+    assert choose_likelihood(sharded(tmp_path, table, 25)) == choose_likelihood(table)

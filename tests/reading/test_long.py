@@ -1,7 +1,11 @@
+import tracemalloc
 import warnings
 
+import pyarrow as pa
 import pytest
 
+from corrvae.graphs.files import lines
+from corrvae.reading import read_features
 from corrvae.reading import text as text_module
 from support.tables import dense, read, refused
 
@@ -57,3 +61,35 @@ def test_batches_do_not_matter(tmp_path, monkeypatch):
 )
 def test_faults_are_told_with_their_lines(content, problem, tmp_path):
     assert refused(tmp_path, content, layout="long") == problem
+
+
+def peak_of_reading(path, monkeypatch, piece):
+    """Give the most memory of Python and of Arrow while a file is read so many bytes at a time."""
+    monkeypatch.setattr(text_module, "BLOCK_BYTES", piece)
+    monkeypatch.setattr(lines, "READ_BYTES", piece)
+    pool = pa.system_memory_pool()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    most = pool.max_memory()
+    tracemalloc.start()
+    try:
+        assert read_features(path).matrix.nnz == 1000 * 50
+        assert pool.max_memory() > 0
+        return tracemalloc.get_traced_memory()[1] + pool.max_memory() - most
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+
+
+def test_a_long_file_is_read_in_pieces(tmp_path, monkeypatch):
+    """Most of the file is a column that is not read: no more of it is in memory than a few pieces."""
+    path = tmp_path / "a.csv"
+    with path.open("w") as file:
+        file.write("who,item,value,review\n")
+        for begin in range(0, 1000, 100):
+            file.writelines(f"u{r},i{r % 50 + c},1,{'x' * 400}\n" for r in range(begin, begin + 100) for c in range(50))
+    size = path.stat().st_size
+    assert size > 20_000_000
+    assert peak_of_reading(path, monkeypatch, 1 << 17) < size / 3
+    # so that the line above proves something
+    assert peak_of_reading(path, monkeypatch, 2 * size) > size

@@ -56,7 +56,7 @@ def test_a_model_asks_for_its_columns_in_its_order(tmp_path):
 def test_what_is_no_file_of_features(tmp_path):
     with pytest.raises(MissingDataFileError):
         read_features(tmp_path / "nowhere.csv")
-    with pytest.raises(DataFileError, match="this is a folder, not a file"):
+    with pytest.raises(DataFileError, match="this is a folder without shards; corrvae data shard makes some"):
         read_features(tmp_path)
     with pytest.raises(ValueError, match="layout must be one of auto, wide, long, not 'tall'"):
         read_features(tmp_path, layout="tall")

@@ -58,7 +58,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="The data sets of the experiments.", no_args_is_help=True)
+data_app = typer.Typer(help="Tables larger than memory, and the data sets of the experiments.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 

@@ -1,4 +1,4 @@
-"""The commands of the paper's experiments and their data."""
+"""The commands of the paper's experiments and of data."""
 
 import os
 from collections.abc import Callable
@@ -152,3 +152,49 @@ def data_get(
             with to_stdout():
                 typer.echo(f"{name} {'was there already' if got.was_there else 'is there now'}: {got.path}")
                 typer.echo(got.terms)
+
+
+@data_app.command("shard")
+def data_shard(
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLES...",
+            help="Long tables (id, item, value) as CSV, TSV or Parquet, also .gz; or folders of such files.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", metavar="NAME", help="Column of ids; else the first.")
+    ] = None,
+    layout: Annotated[str, typer.Option(help="auto refuses tables that look wide; long does not.")] = "auto",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace shards that are there.")] = False,
+    as_json: _JsonOption = False,
+    quiet: _QuietOption = False,
+) -> None:
+    """Make a folder of long tables that fit into no memory, which fit, embed and others take as --features.
+
+    Ids and items must fit into memory, entries need not. Rows of the same id and item are added up.
+
+    Example: corrvae data shard ratings/ --out shards/
+    """
+    output = Output(as_json=as_json, quiet=quiet)
+    with plainly(stopped="stopped; nothing was written"):
+        from corrvae.reading.sharding import shard_tables
+
+        with warnings_said(output.say):
+            made = shard_tables(
+                tables,
+                out,
+                id_column=id_column,
+                layout=layout,
+                overwrite=overwrite,
+                progress=output.progress,
+                say=output.say,
+            )
+        if as_json:
+            counts = {"rows": made.n_rows, "columns": made.n_columns, "entries": made.n_entries}
+            output.document({"out": str(out), **counts, "shards": made.n_shards})
+        else:
+            entries = f"{made.n_entries:,} entries, in {made.n_rows:,} rows of {made.n_columns:,} features"
+            output.say(f"{entries}, are in {out}")

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from corrvae import CorrelatedVAE
 
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
-_CONFIG, _NEW = "config.json", "model.new"
+_CONFIG, _NEW, _SHARDS = "config.json", "model.new", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
 _DRAFT = re.compile(r"\.model\.new\..*|\.run\.toml\.[0-9]+\.part")
-_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, *_MODEL))))
+_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _SHARDS, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
 
@@ -161,6 +161,7 @@ class RunFolder:
         (self.path / _CONFIG).unlink(missing_ok=True)
         for name in _MODEL:
             (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / _SHARDS, ignore_errors=True)
         for place in sorted(new.iterdir(), key=lambda place: place.name == _CONFIG):
             place.replace(self.path / place.name)
         new.rmdir()

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from corrvae.nn.kernels.picking import pick_rows
 from corrvae.nn.rows import DenseRows, Rows, SparsePattern, SparseRows
+from corrvae.shards.matrix import ShardedMatrix
 
 # Forward and backward through the first layer at the paper's widths, two threads (benchmarks/first_layer.py): gathering
 # over the non-zeros is 6 to 14 times faster than the product at 1 % density, twice as fast at 10 %, even at 30 %.
@@ -26,7 +27,8 @@ class FeatureTable:
     Parameters
     ----------
     X
-        Array, memory map, or SciPy sparse matrix of shape (rows, columns).
+        Array, memory map, SciPy sparse matrix, or matrix in shards, of shape (rows, columns). What lies on the disk
+        stays there.
     missing
         Whether NaN means a missing entry, to be masked out. In a sparse matrix a missing entry is a stored NaN.
     density_limit
@@ -53,15 +55,16 @@ class FeatureTable:
 
     def __init__(
         self,
-        X: np.ndarray | sparse.spmatrix | sparse.sparray,
+        X: np.ndarray | sparse.spmatrix | sparse.sparray | ShardedMatrix,
         *,
         missing: bool = False,
         density_limit: float = DENSITY_LIMIT,
         rows: Int[np.ndarray, " rows"] | None = None,
     ) -> None:
-        if not sparse.issparse(X) and not isinstance(X, np.ndarray):
+        if not sparse.issparse(X) and not isinstance(X, np.ndarray | ShardedMatrix):
             raise TypeError(f"X must be an array or a SciPy sparse matrix, got {type(X).__name__}")
-        matrix = X if isinstance(X, np.ndarray) else _canonical(sparse.csr_array(X, dtype=np.float32))
+        on_disk_or_dense = isinstance(X, np.ndarray | ShardedMatrix)
+        matrix = X if on_disk_or_dense else _canonical(sparse.csr_array(X, dtype=np.float32))
         if matrix.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, columns), got {matrix.ndim}")
         self.shape: tuple[int, int] = _shape(matrix) if rows is None else (len(rows), _shape(matrix)[1])
@@ -69,14 +72,14 @@ class FeatureTable:
         self.sparse_batches = _density(matrix) <= density_limit
         if self.sparse_batches and isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap):
             matrix = sparse.csr_array(matrix, dtype=np.float32)
-        self._matrix: np.ndarray | sparse.csr_array = matrix
+        self._matrix: np.ndarray | sparse.csr_array | ShardedMatrix = matrix
         self._chosen = rows
 
     def rows(self, indices: Int[np.ndarray, " rows"]) -> Rows:
         """Give the rows at these indices, as a batch in float32."""
         if self._chosen is not None:
             indices = self._chosen.take(indices)
-        if isinstance(self._matrix, sparse.csr_array):
+        if isinstance(self._matrix, sparse.csr_array | ShardedMatrix):
             batch = _pick(self._matrix, indices)
         else:
             picked = np.array(self._matrix[indices], dtype=np.float32)
@@ -89,10 +92,13 @@ class FeatureTable:
         return batch.mask_missing() if self.missing else batch
 
 
-def _pick(matrix: sparse.csr_array, indices: np.ndarray) -> SparseRows:
-    values, columns, offsets, row_of = map(
-        torch.from_numpy, pick_rows(matrix.indptr, matrix.indices, matrix.data, indices)
-    )
+def _pick(matrix: sparse.csr_array | ShardedMatrix, indices: np.ndarray) -> SparseRows:
+    if isinstance(matrix, ShardedMatrix):
+        found = matrix.pick(indices)
+        parts = found.values, found.columns, found.offsets, found.row_of
+    else:
+        parts = pick_rows(matrix.indptr, matrix.indices, matrix.data, indices)
+    values, columns, offsets, row_of = map(torch.from_numpy, parts)
     return SparseRows(values, SparsePattern(columns, offsets, _shape(matrix)[1], row_of))
 
 
@@ -105,16 +111,16 @@ def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
     return matrix
 
 
-def _shape(matrix: np.ndarray | sparse.csr_array) -> tuple[int, int]:
+def _shape(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> tuple[int, int]:
     return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
 
 
-def _density(matrix: np.ndarray | sparse.csr_array) -> float:
+def _density(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> float:
     """Share of non-zeros; of an array, over rows evenly spread, since a memory map may be larger than memory."""
     n_rows, n_columns = _shape(matrix)
     if n_rows * n_columns == 0:
         return 0.0
-    if isinstance(matrix, sparse.csr_array):
+    if isinstance(matrix, sparse.csr_array | ShardedMatrix):
         return matrix.nnz / (n_rows * n_columns)
     sample = matrix[:: max(1, n_rows // _SAMPLED_ROWS)]
     return np.count_nonzero(sample) / sample.size

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from corrvae.errors import DataFileError
 from corrvae.reading.features import Features
+from corrvae.shards.matrix import ShardedMatrix
 
 _CELLS = 1 << 22
 _LOOKED_AT = 10_000  # rows; the size of a column is seen from these
@@ -45,7 +46,7 @@ def uneven_columns(features: Features) -> str | None:
     "column 'income' has a spread of 1e+06; ..."
     """
     matrix = features.matrix
-    if isinstance(matrix, sparse.csr_array):
+    if isinstance(matrix, sparse.csr_array | ShardedMatrix):
         return None
     looked_at = np.asarray(matrix[:_LOOKED_AT], dtype=np.float64)
     known = ~np.isnan(looked_at)
@@ -62,7 +63,11 @@ def uneven_columns(features: Features) -> str | None:
     )
 
 
-def _empty_cells(matrix: np.ndarray | sparse.csr_array) -> Iterator[tuple[int, int]]:
+def _empty_cells(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> Iterator[tuple[int, int]]:
+    if isinstance(matrix, ShardedMatrix):
+        for begin, piece in matrix.pieces():
+            yield from ((begin + row, column) for row, column in _empty_cells(piece))
+        return
     if isinstance(matrix, sparse.csr_array):
         for place in np.flatnonzero(np.isnan(matrix.data)):
             yield int(np.searchsorted(matrix.indptr, place, side="right")) - 1, int(matrix.indices[place])

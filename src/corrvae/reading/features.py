@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Shaped
 from scipy import sparse
 
+from corrvae.shards.matrix import ShardedMatrix
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -16,7 +18,8 @@ class Features:
     Attributes
     ----------
     matrix
-        Of float32; NaN where a wide table has an empty cell. A memory map if the file is a NPY file of float32.
+        Of float32; NaN where a wide table has an empty cell. On the disk if the file is a NPY file of float32 (a
+        memory map) or a folder of shards.
     ids
         One for each row, all distinct: integers, or an array of strings; ``None``: rows are 0, 1, ....
     names
@@ -28,7 +31,7 @@ class Features:
     2
     """
 
-    matrix: np.ndarray | sparse.csr_array
+    matrix: np.ndarray | sparse.csr_array | ShardedMatrix
     ids: Shaped[np.ndarray, " rows"] | None
     names: tuple[str, ...] | None
 

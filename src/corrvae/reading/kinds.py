@@ -1,10 +1,13 @@
 """What kind of numbers features are, and the likelihood that suits them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from scipy import sparse
+
+from corrvae.shards.matrix import ShardedMatrix
 
 # From this share of zeros on, features are what a row has of many things: sets, counts, ratings.
 _MANY_ZEROS = 0.5
@@ -32,7 +35,7 @@ class Choice:
     reason: str
 
 
-def choose_likelihood(matrix: np.ndarray | sparse.csr_array) -> Choice:
+def choose_likelihood(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> Choice:
     """Choose a likelihood by the numbers of a table; missing ones (NaN) do not count.
 
     ======================================================  =====================
@@ -75,23 +78,29 @@ class _Facts:
     zeros: float
 
 
-def _look_at(matrix: np.ndarray | sparse.csr_array) -> _Facts:
-    if isinstance(matrix, sparse.csr_array):
-        pieces = [matrix.data[begin : begin + _CELLS] for begin in range(0, len(matrix.data), _CELLS)]
-        n_unstored = matrix.shape[0] * matrix.shape[1] - matrix.nnz  # pyright: ignore[reportOptionalSubscript]
-    else:
-        step = max(1, _CELLS // matrix.shape[1])
-        pieces, n_unstored = (matrix[begin : begin + step].ravel() for begin in range(0, len(matrix), step)), 0
+def _look_at(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> _Facts:
     negative, binary, whole = False, True, True
-    n_zeros = n_known = int(n_unstored)
-    for piece in pieces:
+    n_rows, n_columns = matrix.shape  # pyright: ignore[reportGeneralTypeIssues]
+    n_zeros = n_known = int(n_rows) * int(n_columns)
+    for piece in _stored(matrix):
         numbers = piece[~np.isnan(piece)]
-        n_known += len(numbers)
-        n_zeros += int((numbers == 0).sum())
+        n_known -= len(piece) - len(numbers)
+        n_zeros -= len(piece) - int((numbers == 0).sum())
         negative |= bool((numbers < 0).any())
         binary &= bool(((numbers == 0) | (numbers == 1)).all())
         whole &= bool((numbers == np.rint(numbers)).all())
     return _Facts(negative, binary, whole, n_zeros / max(1, n_known))
+
+
+def _stored(matrix: np.ndarray | sparse.csr_array | ShardedMatrix) -> Iterator[np.ndarray]:
+    """Give the entries that are stored, some at a time."""
+    if isinstance(matrix, ShardedMatrix):
+        yield from (piece.data for _, piece in matrix.pieces())
+    elif isinstance(matrix, sparse.csr_array):
+        yield from (matrix.data[begin : begin + _CELLS] for begin in range(0, len(matrix.data), _CELLS))
+    else:
+        step = max(1, _CELLS // matrix.shape[1])
+        yield from (matrix[begin : begin + step].ravel() for begin in range(0, len(matrix), step))
 
 
 def _percent(share: float) -> str:

@@ -11,6 +11,7 @@ from corrvae.reading.layouts import check_layout, find_layout, tell_long
 from corrvae.reading.long import read_long
 from corrvae.reading.tables import TableFile
 from corrvae.reading.wide import read_wide
+from corrvae.shards.matrix import ShardedMatrix
 
 _NPY, _ZIP, _HDF = b"\x93NUMPY", b"PK\x03\x04", b"\x89HDF"
 
@@ -23,7 +24,7 @@ def read_features(
     names: Sequence[str] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Features:
-    r"""Read a table of features: text, Parquet, NPZ, NPY or annotated data. Its content decides what it is.
+    r"""Read a table of features: text, Parquet, NPZ, NPY, annotated data or shards. Its content decides what it is.
 
     Text has commas, tabs, semicolons or blanks between fields, and may be compressed with gzip; lines before
     the first one of the table that begin with ``#`` or ``%`` are comments. Warnings tell what was left out or added up.
@@ -31,7 +32,7 @@ def read_features(
     Parameters
     ----------
     path
-        The file.
+        The file, or a folder of shards as `corrvae data shard` writes it, which stays on the disk.
     id_column
         The name of the column of ids; without it, the index of a pandas frame in Parquet, else the first column.
     layout
@@ -62,13 +63,19 @@ def read_features(
     path = Path(path)
     check_layout(layout)
     wanted = None if names is None else tuple(names)
+    if path.is_dir():
+        if id_column is not None:
+            raise DataFileError(path, f"shards have no column {id_column!r} of ids; they have been made with theirs")
+        from corrvae.reading.sharded import read_shards
+
+        return read_shards(path, wanted)
     with open_data(path) as stream:
         magic = stream.read(6)
     if not magic:
         raise DataFileError(path, "the file is empty")
     if magic.startswith((_NPY, _ZIP, _HDF)):
         return _conform(path, _read_array(path, magic, id_column), wanted)
-    table = _open_table(path, magic, id_column)
+    table = open_table(path, id_column)
     id_position = table.id_position(id_column)
     found = find_layout(table, id_position, wanted) if layout == "auto" else layout
     if found == "wide":
@@ -91,7 +98,22 @@ def _read_array(path: Path, magic: bytes, id_column: str | None) -> Features:
     return read_npy(path) if magic.startswith(_NPY) else read_npz(path)
 
 
-def _open_table(path: Path, magic: bytes, id_column: str | None) -> TableFile:
+def open_table(path: Path, id_column: str | None) -> TableFile:
+    """Open a table in text or Parquet.
+
+    Parameters
+    ----------
+    path
+        The file.
+    id_column
+        The name of the column of ids, if it is told: then there is a header.
+    """
+    with open_data(path) as stream:
+        magic = stream.read(6)
+    if not magic:
+        raise DataFileError(path, "the file is empty")
+    if magic.startswith((_NPY, _ZIP, _HDF)):
+        raise DataFileError(path, "this is an array, not a table in text or Parquet")
     if magic.startswith(PARQUET_MAGIC):
         from corrvae.reading.parquet import ParquetTable
 
@@ -116,4 +138,7 @@ def _conform(path: Path, features: Features, names: tuple[str, ...] | None) -> F
     if missing:
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise DataFileError(path, f"there is no column {missing[0]!r}{more}, which the model was trained with")
-    return Features(features.matrix[:, [place_of[name] for name in names]], features.ids, names)
+    matrix = features.matrix
+    if isinstance(matrix, ShardedMatrix):
+        raise TypeError("the columns of shards are chosen where they are opened")
+    return Features(matrix[:, [place_of[name] for name in names]], features.ids, names)

@@ -6,6 +6,7 @@ from scipy import sparse
 from corrvae.nn import DenseRows, EntrywiseLikelihood, FeatureTable, make_likelihood
 from corrvae.nn.likelihoods import Bernoulli, Gaussian, Poisson, base
 from support.likelihoods import assert_sparse_equals_dense, counts
+from support.shards import sharded
 
 
 class Laplace(EntrywiseLikelihood):
@@ -79,3 +80,11 @@ def test_entries_that_cannot_be_explained_are_named(make):
     with pytest.raises(ValueError, match=r"^row 1, column 2 holds 2, but"):
         Bernoulli(3).check(make(np.abs(X)))
     Gaussian(3).check(make(X))
+
+
+def test_entries_in_shards_are_checked_wherever_they_are(tmp_path):
+    table = sparse.csr_array(np.eye(30, dtype=np.float32))
+    Poisson(30).check(sharded(tmp_path, table, 7))
+    table.data[17] = -3
+    with pytest.raises(ValueError, match="row 17, column 17 holds -3"):
+        Poisson(30).check(sharded(tmp_path, table, 7))

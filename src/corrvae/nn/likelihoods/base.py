@@ -10,6 +10,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from corrvae.nn.rows import Rows, SparseRows
+from corrvae.shards.matrix import ShardedMatrix
 
 # Rows of an array looked at together when its domain is checked; a memory map is read piece by piece.
 _CHECKED_ROWS = 4096
@@ -63,16 +64,25 @@ class Likelihood(nn.Module, ABC):
     def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
         """Say of each value whether it lies in the domain. NaN is judged elsewhere and may get either answer."""
 
-    def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray) -> None:
+    def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray | ShardedMatrix) -> None:
         """Raise a `ValueError` that names row and column of the first entry outside the domain, if there is one."""
-        if not isinstance(X, np.ndarray):
-            entries = sparse.coo_array(X)
-            rows, columns = entries.coords
-            wrong = np.flatnonzero(~(self.admits(entries.data) | np.isnan(entries.data)))
-            if len(wrong):
-                first = wrong[np.lexsort((columns[wrong], rows[wrong]))[0]]
-                self._refuse(int(rows[first]), int(columns[first]), float(entries.data[first]))
-            return
+        if isinstance(X, ShardedMatrix):
+            for begin, piece in X.pieces():
+                self._check_sparse(piece, begin)
+        elif not isinstance(X, np.ndarray):
+            self._check_sparse(X)
+        else:
+            self._check_dense(X)
+
+    def _check_sparse(self, X: sparse.spmatrix | sparse.sparray, begin: int = 0) -> None:
+        entries = sparse.coo_array(X)
+        rows, columns = entries.coords
+        wrong = np.flatnonzero(~(self.admits(entries.data) | np.isnan(entries.data)))
+        if len(wrong):
+            first = wrong[np.lexsort((columns[wrong], rows[wrong]))[0]]
+            self._refuse(begin + int(rows[first]), int(columns[first]), float(entries.data[first]))
+
+    def _check_dense(self, X: np.ndarray) -> None:
         for begin in range(0, len(X), _CHECKED_ROWS):
             piece = np.asarray(X[begin : begin + _CHECKED_ROWS])
             wrong = np.argwhere(~(self.admits(piece) | np.isnan(piece)))

@@ -1,0 +1,171 @@
+"""The arrays of a shard: NPY files of one dimension, written front to back, and read with no trust in them."""
+
+import mmap
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tokenize import TokenError
+from types import TracebackType
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Shaped
+
+from corrvae.errors import FolderError
+
+OFFSETS, COLUMNS, VALUES = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<f4")
+# An access advised as random reads the pages asked for and not their neighbours; a file may be larger than memory.
+_RANDOM = getattr(mmap, "MADV_RANDOM", None)
+_MOST_HEADER_BYTES = 1 << 12
+
+
+@final
+class ArrayWriter:
+    """An array whose length is known at the end.
+
+    Parameters
+    ----------
+    path
+        The file to make.
+    kind
+        What its numbers are.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with ArrayWriter(Path(folder, "a.npy"), OFFSETS) as writer:
+    ...         writer.append(np.arange(2))
+    ...         writer.append(np.arange(3))
+    ...     np.load(Path(folder, "a.npy")).tolist()
+    [0, 1, 0, 1, 2]
+    """
+
+    def __init__(self, path: Path, kind: np.dtype) -> None:
+        self.count = 0
+        self._kind = kind
+        self._stream = path.open("wb")
+        self._write_header()
+
+    def append(self, numbers: Shaped[np.ndarray, " numbers"]) -> None:
+        """Write numbers behind those that are there."""
+        self._stream.write(np.ascontiguousarray(numbers, dtype=self._kind).data)
+        self.count += len(numbers)
+
+    def close(self) -> None:
+        """Write the length, and all of it through to the disk."""
+        with self._stream as stream:
+            stream.seek(0)
+            self._write_header()
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def __enter__(self) -> "ArrayWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file as it is, because it will be removed; that it could not be written has been told."""
+        with suppress(OSError):
+            self._stream.close()
+
+    def _write_header(self) -> None:
+        # NumPy leaves room for any length, so that the header of a longer array is not longer
+        header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.count,)}
+        np.lib.format.write_array_header_1_0(self._stream, header)
+
+
+@final
+@dataclass(frozen=True)
+class ArrayFile:
+    """An array on the disk, found to be what it should be.
+
+    Attributes
+    ----------
+    path
+        The file.
+    kind, count
+        Its numbers, and how many there are.
+    offset
+        The byte at which they begin.
+    identity
+        By which a file that was changed or replaced since is told from this one.
+    """
+
+    path: Path
+    kind: np.dtype
+    count: int
+    offset: int
+    identity: tuple[int, int, int]
+
+    @classmethod
+    def find(cls, path: Path, kind: np.dtype, count: int) -> "ArrayFile":
+        """Look at a file, and refuse one that is not an array of so many numbers."""
+        with _opened(path) as stream:
+            found = os.fstat(stream.fileno())
+            try:
+                shape, fortran, dtype = _read_header(stream)
+            except (ValueError, TypeError, EOFError, KeyError, SyntaxError, TokenError, RecursionError) as error:
+                raise FolderError(path, f"damaged: not an array ({error})") from error
+            offset = stream.tell()
+        if dtype != kind or dtype.str != kind.str or shape != (count,) or fortran:
+            raise FolderError(path, f"damaged: it should hold {count:,} numbers of the kind {kind}")
+        size = offset + count * kind.itemsize
+        if found.st_size != size:
+            raise FolderError(path, f"damaged: it has {found.st_size:,} bytes, not {size:,}")
+        return cls(path, kind, count, offset, _identity(found))
+
+    def map(self) -> Shaped[np.ndarray, " count"]:
+        """Give the array as it lies on the disk: pages are read when they are touched, and memory can drop them."""
+        if not self.count:
+            return np.empty(0, self.kind)
+        with self._reopened() as stream:
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        if _RANDOM is not None:
+            mapped.madvise(_RANDOM)
+        return np.frombuffer(mapped, self.kind, self.count, self.offset)
+
+    def read(self, begin: int, end: int) -> Shaped[np.ndarray, " part"]:
+        """Read a part into memory, and map nothing."""
+        with self._reopened() as stream:
+            stream.seek(self.offset + begin * self.kind.itemsize)
+            data = stream.read((end - begin) * self.kind.itemsize)
+        if len(data) < (end - begin) * self.kind.itemsize:
+            raise FolderError(self.path, "it was cut off while it was read")
+        return np.frombuffer(data, self.kind)
+
+    def _reopened(self) -> Any:
+        stream = _opened(self.path)
+        if _identity(os.fstat(stream.fileno())) != self.identity:
+            stream.close()
+            raise FolderError(self.path, "it has changed since it was opened; open the folder again")
+        return stream
+
+
+def _opened(path: Path) -> Any:
+    """Open a file that must be one; a link could lead out of the folder."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise FolderError(path, "not a regular file; links are not followed")
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        return os.fdopen(descriptor, "rb")
+    except OSError as error:
+        raise FolderError(path, f"cannot be read ({error.strerror or error})") from error
+
+
+def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError(f"its format is {version[0]}.{version[1]}")
+    return np.lib.format.read_array_header_1_0(stream, max_header_size=_MOST_HEADER_BYTES)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
