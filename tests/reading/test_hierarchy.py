@@ -95,6 +95,11 @@ def test_one_string_in_many_rows_is_counted_in_each(path):
             parts.strings(file["long"], "long")
 
 
+def test_more_strings_than_the_file_has_room_for_are_not_read(path):
+    how = {"shape": (10**6,), "dtype": h5py.string_dtype()}
+    refused(path, lambda f: replace(f, "obs/_index", **how), "observations claims 1,000,000 strings, too many")
+
+
 def test_what_would_need_a_plug_in_is_refused(path):
     def packed(file):
         del file["X"]

@@ -19,6 +19,8 @@ Node: TypeAlias = Any  # a group or a table of h5py, which has no types
 
 # No more than this is packed into a byte by gzip, beyond what any file may claim.
 _MOST_TIMES, _ALWAYS_BYTES = 1032, 1 << 24
+# What a string takes in a file besides its letters; none of those that are read is there twice.
+_STRING_BYTES = 16
 # Strings lie elsewhere in the file, and any number of rows may name the same one.
 _STRINGS_AT_ONCE = 64
 _MOST_OF_AN_ATTRIBUTE = 16
@@ -40,7 +42,8 @@ class Hierarchy:
 
     def __init__(self, path: Path, file: "h5py.File") -> None:
         self.path, self.root = path, file
-        self._most = _MOST_TIMES * path.stat().st_size + _ALWAYS_BYTES
+        size = path.stat().st_size
+        self._most, self._most_strings = _MOST_TIMES * size + _ALWAYS_BYTES, size // _STRING_BYTES
 
     def child(self, parent: Node, name: str) -> Node | None:
         """Give a part by its name; ``None`` if there is none. Only what lies in this file itself is taken."""
@@ -70,7 +73,7 @@ class Hierarchy:
         return np.asarray(table[...])
 
     def strings(self, node: Node, what: str) -> list[str]:
-        """Read a list of strings, or of integers as strings."""
+        """Read a list of strings, hardly any of which occurs twice, or of integers as strings."""
         import h5py  # pyright: ignore[reportMissingImports]
 
         table = self._checked(node, what)
@@ -80,6 +83,10 @@ class Hierarchy:
             return [str(value) for value in table[...].tolist()]
         if h5py.check_string_dtype(table.dtype) is None:
             raise DataFileError(self.path, f"{what} holds {table.dtype}; strings are expected")
+        if table.dtype.kind == "S":
+            return [value.decode("utf-8") for value in table[...].tolist()]
+        if len(table) > self._most_strings:
+            raise DataFileError(self.path, f"{what} claims {len(table):,} strings, too many for the file's size")
         found: list[str] = []
         left = self._most
         for begin in range(0, len(table), _STRINGS_AT_ONCE):
