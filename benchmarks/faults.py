@@ -146,7 +146,7 @@ def fill_disk(nursery: Nursery) -> dict:
 
 
 def lock_folder(nursery: Nursery, folder: Path) -> dict:
-    """Train and save where nothing may be written."""
+    """Train, save and load where nothing may be written, and in a folder that may not be entered."""
     places, (model, code) = [folder / "locked"], make_models(folder)[0]
     shutil.copytree(model, folder / "locked" / "model")
     for place in places:
@@ -156,9 +156,12 @@ def lock_folder(nursery: Nursery, folder: Path) -> dict:
         train = Call("fragile:train", {"folder": str(places[0] / "run"), "steps": STEPS}, harmless=True)
         arguments = {"folder": str(places[0] / "model"), "first": model, "second": model, "times": 2}
         endings = nursery.run(train, Call("fragile:save", arguments, harmless=True))
+        places[0].chmod(0o000)
+        endings += nursery.run(train, Call("fragile:recognise", {"folder": str(places[0] / "model")}, harmless=True))
         for ending in endings:
             expect(ending.code == 1, f"ended with {ending.code}")
             expect("FolderError" in ending.errors and "Permission denied" in ending.errors, ending.errors)
+            expect(ending.errors.count("Error: ") <= 2, f"another error than ours: {ending.errors}")
         expect(fragile.digest(load(places[0] / "model")) == code, "the model has changed")
     finally:
         for place in places:

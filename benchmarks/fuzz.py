@@ -10,13 +10,12 @@ import gzip
 import hashlib
 import json
 import random
-import re
 import signal
-import struct
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,32 +27,20 @@ from scipy import sparse
 
 import fragile
 from corrvae import CorrelationGraph, load
+from corrvae.answers.naming import read_ids, read_pairs
 from corrvae.cli.settings import read_config
 from corrvae.datasets.archives import open_member
 from corrvae.datasets.columns import RATINGS_CSV, read_integers
 from corrvae.errors import CorrvaeError
+from corrvae.experiments.records import Record, read_record, write_record
 from corrvae.persistence import _document_checksum
+from corrvae.pictures.run_colours import colour_by_column
 from corrvae.reading import read_features
 from measure import merged, versions, write_results
+from mutations import change_document, mutate
 from nursery import Call, Nursery
 
 SECONDS, MEMORY = 20, 3 << 30
-TOKENS = (
-    b"0",
-    b"-1",
-    b"1e999",
-    b"nan",
-    b"1000000000000",
-    b"9" * 30,
-    b"\x00",
-    b"\xff\xfe",
-    b"\n",
-    b"\r",
-    b",",
-    b'"',
-    b"#",
-)
-VALUES = (None, True, -1, 0, 1, 2**31, 2**63, 10**400, 1e308, -0.0, "", "x", "../x", [], [[]], {}, {"own": "os.system"})
 
 Folder = Path
 Reader = Callable[[Folder, random.Random], None]
@@ -61,69 +48,6 @@ Reader = Callable[[Folder, random.Random], None]
 
 class TooLongError(Exception):
     """An input that took longer than it may."""
-
-
-# Mutations
-
-
-def mutate(data: bytes, chance: random.Random) -> bytes:
-    """Change bytes in one to four of the ways in which files get damaged or are made to hurt."""
-    for _ in range(chance.choice((1, 1, 2, 4))):
-        data = chance.choice((_flip, _cut, _drop, _repeat, _insert, _overwrite, _renumber, _resize))(data, chance)
-    return data
-
-
-def _place(data: bytes, chance: random.Random) -> int:
-    return chance.randrange(len(data) + 1)
-
-
-def _flip(data: bytes, chance: random.Random) -> bytes:
-    if not data:
-        return data
-    changed = bytearray(data)
-    changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
-
-
-def _cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: _place(data, chance)]
-
-
-def _drop(data: bytes, chance: random.Random) -> bytes:
-    begin = _place(data, chance)
-    return data[:begin] + data[begin + chance.randrange(1, 30) :]
-
-
-def _repeat(data: bytes, chance: random.Random) -> bytes:
-    begin = _place(data, chance)
-    end = min(len(data), begin + chance.randrange(1, 60))
-    return data[:end] + data[begin:end] * chance.choice((1, 3, 200)) + data[end:]
-
-
-def _insert(data: bytes, chance: random.Random) -> bytes:
-    begin = _place(data, chance)
-    return data[:begin] + chance.choice(TOKENS) + data[begin:]
-
-
-def _overwrite(data: bytes, chance: random.Random) -> bytes:
-    begin, noise = _place(data, chance), chance.randbytes(chance.choice((1, 4, 8)))
-    return data[:begin] + noise + data[begin + len(noise) :]
-
-
-def _renumber(data: bytes, chance: random.Random) -> bytes:
-    """Put another number in place of one that is spelled out."""
-    found = list(re.finditer(rb"[0-9]+", data[:100_000]))
-    if not found:
-        return data
-    number = chance.choice(found)
-    return data[: number.start()] + chance.choice(TOKENS) + data[number.end() :]
-
-
-def _resize(data: bytes, chance: random.Random) -> bytes:
-    """Put an extreme number where a size may be."""
-    size = struct.pack(chance.choice(("<I", "<Q", ">I", "<H")), chance.choice((0, 1, 0xFFFF, 0x7FFF)))
-    begin = _place(data, chance)
-    return data[:begin] + size + data[begin + len(size) :]
 
 
 # Readers: each makes an input from a folder of real files, and reads it
@@ -199,8 +123,42 @@ def checkpoints(folder: Folder, chance: random.Random) -> None:
     _check(bool(np.isfinite(model.embedding_).all()), "embedding")
 
 
+def lists(folder: Folder, chance: random.Random) -> None:
+    """Ids, pairs of ids, and columns to colour by."""
+    place = _mutated(folder / "lists", folder / "input", chance)
+    match chance.randrange(3):
+        case 0:
+            _check(all(read_ids(str(place))), "ids")
+        case 1:
+            _check(read_pairs(place).ids.shape[1] == 2, "pairs")
+        case _:
+            found = colour_by_column(f"{place}:town", np.arange(60))
+            _check(len(found.groups) == 60 and {*found.groups.tolist()} <= found.names.keys(), "groups")
+
+
+def records(folder: Folder, chance: random.Random) -> None:
+    """Records of experiments, half of them changed as JSON."""
+    place = folder / "input" / "links" / "quick" / "ind" / "seed-0.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    whole = next((folder / "records").iterdir()).read_bytes()
+    if chance.random() < 0.5:
+        document = json.loads(whole)
+        change_document(document, chance)
+        place.write_text(json.dumps(document))
+    else:
+        place.write_bytes(mutate(whole, chance))
+    _check(read_record(place).seed == 0, "seeds")
+
+
+def annotated(folder: Folder, chance: random.Random) -> None:
+    """Annotated data."""
+    _features(_mutated(folder / "annotated", folder / "input", chance), chance)
+
+
+_READERS = (edges, tables, arrays, settings, archives, models, checkpoints, lists, records, annotated)
+# what reads annotated data is optional
 READERS: dict[str, Reader] = {
-    reader.__name__: reader for reader in (edges, tables, arrays, settings, archives, models, checkpoints)
+    reader.__name__: reader for reader in _READERS if reader is not annotated or find_spec("h5py") is not None
 }
 
 
@@ -235,7 +193,7 @@ def _mutated_folder(source: Path, place: Path, chance: random.Random) -> Path:
         document = json.loads(chosen.read_bytes())
         document.pop("checksum")
         for _ in range(chance.choice((1, 1, 2))):
-            _change_document(document, chance)
+            change_document(document, chance)
         document["checksum"] = _document_checksum(document)
         chosen.write_text(json.dumps(document))
         return place
@@ -243,24 +201,6 @@ def _mutated_folder(source: Path, place: Path, chance: random.Random) -> Path:
     if chance.random() < 0.8 and chosen.name != "config.json":
         _seal(place, chosen)
     return place
-
-
-def _change_document(document: Any, chance: random.Random) -> None:
-    """Change one entry, somewhere: another value, another key, none."""
-    while True:
-        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
-        if not keys:
-            return
-        key = chance.choice(keys)
-        inner = document[key]
-        if isinstance(inner, dict | list) and inner and chance.random() < 0.8:
-            document = inner
-            continue
-        if chance.random() < 0.2:
-            del document[key]
-        else:
-            document[key] = chance.choice((*VALUES, [inner] * 3, {"a": inner}))
-        return
 
 
 def _seal(place: Path, changed: Path) -> None:
@@ -313,6 +253,14 @@ def make_sources(folder: Folder) -> None:
     for kind in ("csr", "csc", "coo", "dia", "bsr"):
         sparse.save_npz(folder / "arrays" / f"{kind}.npz", sparse.csr_array(numbers).asformat(kind), compressed=False)
 
+    town = [f"{i},{'Rome' if i % 3 else 'Oslo'},{i * 0.37}" for i in range(60)]
+    (folder / "lists" / "a.csv").write_text("id,town,age\n" + "\n".join(town))
+    (folder / "lists" / "b.csv.gz").write_bytes(gzip.compress("\n".join(town).encode()))
+    pq.write_table(pa.table({"id": range(60), "town": ids}), folder / "lists" / "c.parquet", compression="zstd")
+    _make_record(folder / "records")
+    if "annotated" in READERS:
+        _make_annotated(folder / "annotated", numbers, ids)
+
     (folder / "settings" / "a.toml").write_text(
         'features = "x.csv"\ngraph = "edges.csv"\nposterior = "pairwise"\ngamma = [0.0, 30.0]\nhidden = [300, 20]\n'
         'tau = 0.99\nseed = 7\nsteps = 1000\nlikelihood = "multinomial"\nvalidation = 0.1\ndropout = 0.5\n'
@@ -332,6 +280,45 @@ def make_sources(folder: Folder) -> None:
     run = folder / "run"
     fragile.train(str(run), 5, give_up_at=4)
     (run / "step-000000003").rename(folder / "checkpoints")
+
+
+def _make_record(folder: Folder) -> None:
+    history = {"step": [1.0, 2.0], "total": [-3.0, -2.5]}
+    texts = {"label": "CVAE_ind", "command": "corrvae reproduce links", "finished": "2026-01-01T00:00:00+00:00"}
+    facts = {"settings": {"tau": 0.99}, "data": {"n": 3}, "versions": {"python": "3.11"}, "machine": {"cores": 2}}
+    record = Record(
+        task="links",
+        recipe="quick",
+        model="ind",
+        seed=0,
+        scores={"ncrr": 1.0},
+        seconds=1.0,
+        peak_megabytes=9.0,
+        history=history,
+        **texts,
+        **facts,
+    )
+    write_record(folder, record).rename(folder / "seed-0.json")
+    _remove(folder / "links")
+
+
+def _make_annotated(folder: Folder, numbers: np.ndarray, ids: list[str]) -> None:
+    """Write annotated data as the package anndata lays them out."""
+    import h5py
+
+    for kind in ("dense", "csr", "csc"):
+        with h5py.File(folder / f"{kind}.h5ad", "w") as file:
+            for name, index in {"obs": ids[:30], "var": [*"abcde"]}.items():
+                frame = file.create_group(name)
+                frame.attrs["_index"] = "_index"
+                frame.create_dataset("_index", data=index, dtype=h5py.string_dtype())
+            if kind == "dense":
+                file.create_dataset("X", data=numbers.astype(np.float32), compression="gzip")
+                continue
+            matrix, group = sparse.csr_array(numbers).asformat(kind), file.create_group("X")
+            group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", matrix.shape
+            for part in ("data", "indices", "indptr"):
+                group.create_dataset(part, data=getattr(matrix, part))
 
 
 # Running

@@ -28,6 +28,7 @@ def _checked_modules() -> list[str]:
 install_import_hook(_checked_modules(), "support.typecheck.check")
 
 support.offline.guard()
+support.offline.guard_children()
 
 settings.register_profile("tests", deadline=None)  # the first call of a kernel compiles it
 settings.register_profile("ci", deadline=None, derandomize=True)

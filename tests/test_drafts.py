@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,36 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
         draft.write_text("whole")
         assert target.read_text() == "before"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("note", "whole")]
+
+
+def test_what_a_killed_writer_of_a_file_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    target = tmp_path / "note"
+    script = f"from corrvae.drafts import *\nwith draft_of_file(Path({str(target)!r})) as d: os.kill(os.getpid(), 9)"
+    path = {"PYTHONPATH": str(Path(drafts.__file__).parents[1])}
+    assert subprocess.run([sys.executable, "-c", script], env=os.environ | path, check=False).returncode == -9
+    left = names(tmp_path)
+    assert re.fullmatch(r"\.note\.[0-9a-f]{8}\.part", *left)
+    with draft_of_file(target) as first:
+        assert names(tmp_path) == [first.name]
+        with draft_of_file(target) as second:
+            second.write_text("second")
+        assert first.exists()
+        first.write_text("first")
+    assert [(place.name, place.read_text()) for place in tmp_path.iterdir()] == [("note", "first")]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done, fsync, replace = [], os.fsync, Path.replace
+
+    def flush(number):
+        done.append(str(Path(f"/proc/self/fd/{number}").readlink()))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(Path, "replace", lambda self, other: (done.append("named"), replace(self, other)))
+    with draft_of_file(tmp_path / "note") as draft:
+        draft.write_text("whole")
+    assert done == [str(draft), "named", str(tmp_path)]
 
 
 @pytest.mark.parametrize(

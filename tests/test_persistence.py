@@ -228,7 +228,7 @@ def test_a_deep_document_is_refused(folder):
 
 
 def test_a_large_document_is_refused_unread(folder, monkeypatch):
-    monkeypatch.setattr(persistence, "_MOST_DOCUMENT_BYTES", 10)
+    monkeypatch.setattr(persistence, "MOST_DOCUMENT_BYTES", 10)
     with pytest.raises(FolderError, match="more than the 10 expected"):
         read_folder(folder, kind="k")
 

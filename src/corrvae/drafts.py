@@ -36,7 +36,7 @@ def draft_of(target: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(parent).iterdir()]
     ['run']
     """
-    draft, lock = _begin(target)
+    draft, lock = _begin(target, "writing", Path.mkdir)
     try:
         yield draft
     finally:
@@ -47,7 +47,9 @@ def draft_of(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def draft_of_file(target: Path) -> Iterator[Path]:
-    """Give the name of a file beside another, to be written; it takes the other's place at the end, if all went well.
+    """Make an empty file beside another, to be written; it takes the other's place at the end, if all went well.
+
+    What writers that were killed left behind is removed.
 
     Examples
     --------
@@ -58,13 +60,18 @@ def draft_of_file(target: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(parent).iterdir()]
     ['note']
     """
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with naming(target):
+    with naming(target):
+        _sweep_files(target)
+        draft, lock = _begin(target, "part", lambda place: place.touch(exist_ok=False))
+        try:
             yield draft
+            _write_through(draft)
             draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+            sync(target.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+            if lock is not None:
+                os.close(lock)
 
 
 @contextmanager
@@ -185,11 +192,11 @@ def _beside(target: Path, purpose: str) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
 
 
-def _begin(target: Path) -> tuple[Path, int | None]:
+def _begin(target: Path, purpose: str, make: Callable[[Path], object]) -> tuple[Path, int | None]:
     """Make a draft and lock it; another program's `sweep` may come between the two, and then it takes another one."""
     for _ in range(_TRIES):
-        draft = _beside(target, "writing")
-        draft.mkdir()
+        draft = _beside(target, purpose)
+        make(draft)
         try:
             lock = take_folder(draft)
         except (BlockingIOError, FileNotFoundError):
@@ -200,8 +207,25 @@ def _begin(target: Path) -> tuple[Path, int | None]:
     raise OSError(errno.EBUSY, "others keep writing it")
 
 
+def _sweep_files(target: Path) -> None:
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.????????.part"):
+        try:
+            lock = take_folder(draft)
+        except OSError:  # another program has it, or has just removed it
+            continue
+        if lock is not None:
+            draft.unlink(missing_ok=True)
+            os.close(lock)
+
+
+def _write_through(file: Path) -> None:
+    """Write a file's contents through to the disk, before its name is."""
+    with file.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
 def take_folder(folder: Path) -> int | None:
-    """Take a folder for this program until the descriptor is closed.
+    """Take a folder, or a draft of a file, for this program until the descriptor is closed.
 
     ``None`` where the system has no locks; a `BlockingIOError` says that another program has it.
     """

@@ -22,6 +22,7 @@ from torch import Tensor
 from corrvae.drafts import draft_of, put_in_place, sweep, sync
 from corrvae.errors import FolderError
 from corrvae.parquet import load_table, save_table
+from corrvae.regular import told_as_unreadable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,7 +34,7 @@ _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parquet")
 
 # What a folder may claim before it counts as damaged: nothing that we write comes near these.
-_MOST_DOCUMENT_BYTES = 256 * 2**20
+MOST_DOCUMENT_BYTES = 256 * 2**20
 _DEEPEST_DOCUMENT = 64
 _READ_TRIES = 20
 
@@ -155,8 +156,9 @@ def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> 
 
 
 def _read(folder: Path, kind: str, newest: int) -> Folder:
-    if not folder.is_dir():
-        raise FolderError(folder, _why_missing(folder))
+    with told_as_unreadable(folder):
+        if not folder.is_dir():
+            raise FolderError(folder, _why_missing(folder))
     document = _read_document(folder)
     form, files, folders = document.pop("format"), document.pop("files"), document.pop("folders", [])
     if form["kind"] != kind:
@@ -300,9 +302,11 @@ def _why_missing(folder: Path) -> str:
 def _read_document(folder: Path) -> dict[str, Any]:
     """Read `config.json` and check all that it says about the folder."""
     place = folder / DOCUMENT
+    with told_as_unreadable(folder):  # that it may not be looked into, which is not the same as empty
+        os.scandir(folder).close()
     if not os.path.lexists(place):
         raise FolderError(folder, f"there is no {DOCUMENT} in it, so corrvae did not write it")
-    data = _read_regular(place, _MOST_DOCUMENT_BYTES)
+    data = _read_regular(place, MOST_DOCUMENT_BYTES)
     try:
         document = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -347,6 +351,8 @@ def _read_regular(place: Path, most: int) -> bytes:
             if size > most:
                 raise FolderError(place, f"damaged: it has {size:,} bytes, more than the {most:,} expected")
             return stream.read(size)
+    except MemoryError as error:
+        raise FolderError(place, "cannot be read: there is not enough memory for it") from error
     except OSError as error:
         raise FolderError(place, f"cannot be read ({error.strerror or error})") from error
 

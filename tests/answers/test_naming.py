@@ -46,7 +46,10 @@ def test_ids_come_separated_by_commas():
         read_ids("ann,,bob")
 
 
-@pytest.mark.parametrize(("data", "words"), [(b"", "no ids"), (b"id\n", "no ids"), (b"\xff\xfe\x00", "UTF-8")])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(b"", "no ids"), (b"id\n", "no ids"), (b"\xff\xfe\x00", "UTF-8"), (b"x" * 200_000, "list of ids")],
+)
 def test_a_file_without_ids_is_refused(data, words, tmp_path):
     path = tmp_path / "ids"
     path.write_bytes(data)

@@ -36,7 +36,7 @@ def test_a_read_only_folder_is_told(nursery, tmp_path):
     for place in (tmp_path, *tmp_path.parents):  # somebody else must be able to come as far as here
         if place not in outside and place != Path(tempfile.gettempdir()):
             place.chmod(0o755)
-    assert faults.lock_folder(nursery, tmp_path)["refused"] == 2
+    assert faults.lock_folder(nursery, tmp_path)["refused"] == 4
 
 
 def test_damage_is_refused_by_name(tmp_path):

@@ -1,10 +1,19 @@
 """One seed, the same bits on a CPU; with another number of threads, nearly the same numbers."""
 
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
+import corrvae
 import fragile
 from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
 
@@ -70,3 +79,80 @@ def test_training_and_scoring_repeat_to_the_bit_and_threads_change_little(graph)
     scores = [with_threads(threads, lambda: models[0].score(models[0].features_, graph=graph)) for threads in (1, 1, 2)]
     assert scores[0] == scores[1]
     assert scores[0] == pytest.approx(scores[2], rel=BETWEEN_THREADS)
+
+
+ANSWER = """
+import json, sys
+from corrvae.cli import app
+for arguments in json.loads(sys.argv[1]):
+    try:
+        app(arguments, prog_name="corrvae")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def questions(source, out):
+    """Every command that answers, each with the endings that it can write."""
+    run, graph, features = (str(source / name) for name in ("run", "edges.csv", "x.csv"))
+    asked = {
+        "embedded.csv": ["embed", run],
+        "embedded.npy": ["embed", run, "--features", features],
+        "neighbors.parquet": ["neighbors", run, "-k", "5", "--features", features],
+        "links.csv": ["links", run, "--top", "50"],
+        "match.csv": ["match", run, "--left", features, "--right", features, "--one-to-one"],
+        "cluster.csv": ["cluster", run, "-k", "3"],
+        "spectral.csv": ["cluster", run, "-k", "3", "--method", "spectral"],
+        "score.csv": ["score", run, "--pairs", graph],
+        "page.html": ["plot", run],
+        **{
+            f"{way}.csv": ["weights", graph, "--method", way, "--epsilon", "0.2"]
+            for way in ("exact", "sketch", "sample")
+        },
+    }
+    return [[*words, "--out", str(out / name), "--quiet"] for name, words in asked.items()]
+
+
+@pytest.fixture(scope="module")
+def answers(graph, tmp_path_factory):
+    """What the program writes in three processes: two with one thread, one with two; no two hash strings alike."""
+    source = tmp_path_factory.mktemp("source")
+    rows = np.random.default_rng(1).poisson(0.5, (graph.n_vertices, 30))
+    rows[:, 0] += 1
+    lines = [",".join([f"v{i}", *map(str, row)]) for i, row in enumerate(rows.tolist())]
+    (source / "x.csv").write_text("id," + ",".join(f"f{k}" for k in range(30)) + "\n" + "\n".join(lines) + "\n")
+    (source / "edges.csv").write_text("a,b\n" + "".join(f"v{i},v{j}\n" for i, j in graph.edges.tolist()))
+    model = CorrelatedVAE(8, hidden=(64,), max_steps=20, posterior="pairwise", random_state=0, device="cpu")
+    frame = pd.DataFrame(rows.astype(np.float32), index=[f"v{i}" for i in range(len(rows))])
+    frame.columns = [f"f{k}" for k in range(30)]
+    edges = [(f"v{i}", f"v{j}") for i, j in graph.edges.tolist()]
+    model.fit(frame, graph=CorrelationGraph.from_edges(edges, vertices=frame.index)).save(source / "run")
+    path = str(Path(corrvae.__file__).parents[1])
+    started = []
+    for hashes, threads in enumerate((1, 1, 2)):
+        out = tmp_path_factory.mktemp("answers")
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
+        environment = os.environ | limits | {"PYTHONHASHSEED": str(hashes), "PYTHONPATH": path}
+        command = [sys.executable, "-W", "ignore", "-c", ANSWER, json.dumps(questions(source, out))]
+        started.append((out, subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)))
+    for _, process in started:
+        _, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors
+    return [{place.name: place.read_bytes() for place in out.iterdir()} for out, _ in started]
+
+
+def test_every_answer_of_the_program_repeats_to_the_byte(answers):
+    first, again, _ = answers
+    assert first.keys() == again.keys()
+    assert len(first) == 13  # with the file of ids beside the array
+    assert [name for name in first if first[name] != again[name]] == []
+
+
+def test_threads_change_answers_of_the_program_by_little_and_weights_that_are_drawn_not_at_all(answers):
+    one, _, two = answers
+    for name in ("sketch.csv", "sample.csv", "embedded.ids.csv"):
+        assert one[name] == two[name]
+    for name in ("embedded.csv", "score.csv", "exact.csv"):
+        numbers = [pd.read_csv(io.BytesIO(found[name])).select_dtypes("number").to_numpy() for found in (one, two)]
+        np.testing.assert_allclose(numbers[0], numbers[1], rtol=1e-4, atol=1e-5)

@@ -1,9 +1,12 @@
+import gzip
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from corrvae.answers import naming
 from corrvae.errors import DataFileError
 from corrvae.pictures.run_colours import colour_by_column, colour_by_labels
 from support.runs import write_rows
@@ -64,3 +67,28 @@ def test_a_number_that_is_none_is_not_given(tmp_path):
     found = colour_by_column(f"{path}:age", np.arange(12))
     assert found.names[5.0] == "not given"
     assert found.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_a_parquet_file_is_checked_before_it_is_decoded(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"id": [0, 1], "town": ["Rome", "Oslo"]}), path)
+    whole = path.read_bytes()
+    for damaged in (whole[:-20], whole[:-8] + b"\xff\xff\xff\x7fPAR1", b"PAR1" + bytes(30) + b"PAR1"):
+        path.write_bytes(damaged)
+        with pytest.raises(DataFileError, match="this Parquet file cannot be read"):
+            colour_by_column(f"{path}:town", np.arange(2))
+    # a few hundred bytes that stand for a gigabyte
+    parquet.write_table(pa.table({"id": range(1000), "town": ["x" * 1_000_000] * 1000}), path, compression="zstd")
+    with pytest.raises(DataFileError, match=r"cannot be read \(its strings take"):
+        colour_by_column(f"{path}:town", np.arange(2))
+    parquet.write_table(pa.table({"id": [[0], [1]], "town": ["Rome", "Oslo"]}), path)
+    with pytest.raises(DataFileError, match="its first column holds list<element: int64>; ids are integers or strings"):
+        colour_by_column(f"{path}:town", np.arange(2))
+
+
+def test_a_text_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"id,town\n0,Rome\n" * 100))
+    monkeypatch.setattr(naming, "_MOST_TEXT_BYTES", 100)
+    with pytest.raises(DataFileError, match="has more than 100 bytes"):
+        colour_by_column(f"{path}:town", np.arange(2))

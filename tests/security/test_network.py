@@ -71,6 +71,26 @@ def test_importing_fitting_saving_and_loading_ask_for_no_other_machine():
     assert done.stdout.endswith("done\n"), done.stderr
 
 
+REACHES_OUT = """
+import socket, subprocess, sys
+try:
+    socket.getaddrinfo("elsewhere.invalid", 80)
+except RuntimeError as error:
+    print(type(error).__name__)
+if len(sys.argv) > 1:
+    subprocess.run([sys.executable, "-c", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("environment", [None, {}, {"PYTHONPATH": str(PACKAGE.parent), "HOME": "/"}])
+def test_programs_that_tests_start_are_stopped_too_and_those_that_they_start(environment):
+    command = [sys.executable, "-c", REACHES_OUT, REACHES_OUT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["ReachesOutError"] * 2, done.stderr
+    with pytest.raises(ReachesOutError, match="PYTHONPATH"):
+        subprocess.run([sys.executable, "-I", "-c", ""], env=environment, check=True)
+
+
 def test_tests_are_stopped_before_anything_is_sent():
     with pytest.raises(ReachesOutError, match=r"socket\.getaddrinfo to 'elsewhere\.invalid'"):
         socket.getaddrinfo("elsewhere.invalid", 80)

@@ -73,6 +73,28 @@ def test_a_csv_file_of_something_else_is_left_alone(tmp_path):
     assert path.read_text() == "id,name\n1,x\n"
 
 
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [
+        ("step,tot", []),  # the disk was full as the file began
+        ("step,total,validation_total\r\n5,-2.5,-3.5\r\n1", ["5"]),  # of 10, or 12, or 150
+        ("step,total,validation_total\r\n5,-2.5,-3.5\r\n6,-2\r\n\r\nx,1,2\r\n7,-2.5,-3.5\r\n", ["5", "7"]),
+    ],
+)
+def test_a_csv_file_that_was_cut_off_is_gone_on_with(tmp_path, left, kept):
+    path = tmp_path / "log.csv"
+    path.write_text(left, newline="")
+    CSVLog(path)(progress(20, row(20)))
+    assert [line[0] for line in rows_of(path)] == ["step", *kept, "20"]
+
+
+def test_a_file_of_bytes_is_no_log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"\xff\xfe\n")
+    with pytest.raises(DataFileError, match="is not a log of a run"):
+        CSVLog(path)(progress(5, row(5)))
+
+
 def test_a_bar_moves_a_few_times_a_second_and_stops(capsys):
     with ProgressBar() as bar:
         for step in range(1, 41):

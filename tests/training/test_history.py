@@ -46,7 +46,13 @@ def test_columns_from_a_file_are_taken_up():
 
 
 @pytest.mark.parametrize(
-    "state", [{"count": -1, "sums": {}}, {"count": "1", "sums": {}}, {"count": 1, "sums": {"a": []}}]
+    "state",
+    [
+        {"count": -1, "sums": {}},
+        {"count": "1", "sums": {}},
+        {"count": 10**400, "sums": {}},
+        {"count": 1, "sums": {"a": []}},
+    ],
 )
 def test_sums_from_a_file_are_checked(state):
     with pytest.raises(ValueError, match="no sums"):

@@ -16,6 +16,7 @@ from corrvae.graphs.files.reading import PARQUET_MAGIC, FileLayout, open_data
 from corrvae.graphs.ids import VertexIds, id_array
 
 _SHOWN = 3
+_MOST_TEXT_BYTES = 1 << 28
 
 
 def spell_like(ids: Any, known: Shaped[np.ndarray, " known"]) -> Shaped[np.ndarray, " ids"]:
@@ -87,17 +88,28 @@ def read_ids(given: str) -> list[str]:
         return ids
     with open_data(path) as stream:
         try:
-            text = io.StringIO(stream.read().decode("utf-8-sig"), newline="")
+            text = io.StringIO(read_whole(path, stream).decode("utf-8-sig"), newline="")
         except UnicodeDecodeError as error:
             raise DataFileError(
                 path, "this is no text in UTF-8: ids are read from a text file, one in each line"
             ) from error
-    ids = [row[0].strip() for row in csv.reader(text) if row and row[0].strip()]
+    try:
+        ids = [row[0].strip() for row in csv.reader(text) if row and row[0].strip()]
+    except csv.Error as error:
+        raise DataFileError(path, f"cannot be read as a list of ids ({error})") from error
     if ids and ids[0].lower() in ("id", "ids"):
         ids = ids[1:]
     if not ids:
         raise DataFileError(path, "there are no ids in it")
     return ids
+
+
+def read_whole(path: Path, stream: io.BufferedIOBase) -> bytes:
+    """Read a text that is not large: a compressed one may stand for more than there is memory."""
+    text = stream.read(_MOST_TEXT_BYTES + 1)
+    if len(text) > _MOST_TEXT_BYTES:
+        raise DataFileError(path, f"has more than {_MOST_TEXT_BYTES:,} bytes, too many for ids")
+    return text
 
 
 @final

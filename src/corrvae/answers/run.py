@@ -11,7 +11,8 @@ from jaxtyping import Shaped
 from corrvae.answers.naming import spell_like
 from corrvae.errors import FolderError
 from corrvae.folders import load
-from corrvae.persistence import DOCUMENT
+from corrvae.persistence import DOCUMENT, MOST_DOCUMENT_BYTES
+from corrvae.regular import open_regular
 from corrvae.retrieval import Retrieval
 from corrvae.scoring.metrics import ExpectedDistance, LogOdds, Metric, make_metric
 from corrvae.scoring.named import NamedPoints
@@ -34,7 +35,8 @@ def is_run_folder(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        form = json.loads(Path(path, DOCUMENT).read_bytes())["format"]
+        with open_regular(Path(path, DOCUMENT)) as stream:
+            form = json.loads(stream.read(MOST_DOCUMENT_BYTES))["format"]
         return bool(form["kind"] == _KIND)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False

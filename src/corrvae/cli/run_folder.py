@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
-from corrvae.drafts import draft_of_file, take_folder
+from corrvae.drafts import draft_of_file, sync, take_folder
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
 _CONFIG, _NEW, _SHARDS = "config.json", "model.new", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
-_DRAFT = re.compile(r"\.model\.new\..*|\.run\.toml\.[0-9]+\.part")
+_DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.part")
 _OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _SHARDS, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
@@ -104,7 +104,7 @@ class RunFolder:
                 if place.is_dir() and not place.is_symlink():
                     shutil.rmtree(place)
                 else:
-                    place.unlink()
+                    place.unlink(missing_ok=True)  # what was left of a draft is swept
 
     def abandon(self) -> None:
         """Remove the folder of a run that was refused before it made a step."""
@@ -165,6 +165,7 @@ class RunFolder:
         for place in sorted(new.iterdir(), key=lambda place: place.name == _CONFIG):
             place.replace(self.path / place.name)
         new.rmdir()
+        sync(self.path)  # before that which could make it again goes
         if model.stopped_ != "interrupted":
             shutil.rmtree(self.checkpoint, ignore_errors=True)
 

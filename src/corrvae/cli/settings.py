@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from corrvae.errors import DataFileError, MissingDataFileError
+from corrvae.regular import open_regular
 
 LIKELIHOODS = ("multinomial", "bernoulli", "gaussian", "poisson", "negative_binomial")
 NORMALIZATIONS = ("raw", "binary", "l2", "log1p")
@@ -240,7 +241,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file of no more than a megabyte."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError as error:
         raise MissingDataFileError(path) from error

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import final
 
 from corrvae.errors import DataFileError, MissingDataFileError
+from corrvae.regular import open_regular
 
 _PACKED = ".bz2"
 # What a byte of a packed file may stand for, beyond what any may: text of numbers packs to a tenth.
@@ -75,15 +76,15 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
                 raise MissingDataFileError(path)
             if path.is_dir():
                 found = _one_of([*path.glob("*"), *path.glob("*/*")], names, path)
-                stream = stack.enter_context(found.open("rb"))
-            elif zipfile.is_zipfile(path):
-                archive = stack.enter_context(zipfile.ZipFile(path))
+                stream = stack.enter_context(open_regular(found))
+            elif zipfile.is_zipfile(whole := stack.enter_context(open_regular(path))):
+                archive = stack.enter_context(zipfile.ZipFile(whole))
                 inside = check_members(path, archive)
                 found = _one_of([Path(name) for name in inside], names, path)
                 refuse_bomb(path, archive.getinfo(found.as_posix()))
                 stream = stack.enter_context(_open_inside(path, archive, found.as_posix()))
             elif bare_name(path) in names:
-                found, stream = path, stack.enter_context(path.open("rb"))
+                found, stream = path, stack.enter_context(open_regular(path))
             else:
                 raise DataFileError(path, f"is neither a folder, nor a zip archive, nor named {' or '.join(names)}")
             if found.name.endswith(_PACKED):

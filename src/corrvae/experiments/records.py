@@ -2,17 +2,19 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, final
 
+from corrvae.drafts import draft_of_file
 from corrvae.errors import DataFileError
 from corrvae.experiments.published import TASKS
+from corrvae.regular import open_regular
 
 FORMAT = 1
+_MOST_BYTES = 1 << 28
 
 
 @final
@@ -117,15 +119,8 @@ def write_record(folder: Path, record: Record) -> Path:
     """Write a record into a folder of results, whole or not at all, and say where it is."""
     path = record_path(folder, record.task, record.recipe, record.model, record.seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(_laid_out({"format": FORMAT, **asdict(record)}))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with draft_of_file(path) as draft:
+        draft.write_text(_laid_out({"format": FORMAT, **asdict(record)}), encoding="utf-8")
     return path
 
 
@@ -148,7 +143,13 @@ def _laid_out(document: dict[str, Any]) -> str:
 def read_record(path: Path) -> Record:
     """Read a record; what is not one, or is not that of its path, is refused with the path."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as stream:
+            data = stream.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise DataFileError(path, f"has more than {_MOST_BYTES:,} bytes, too many for the record of a run")
+        document = json.loads(data)
+    except DataFileError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise DataFileError(path, f"cannot be read as the record of a run ({error})") from error
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:

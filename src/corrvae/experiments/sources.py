@@ -10,6 +10,7 @@ import numpy as np
 from corrvae.datasets.cache import locate
 from corrvae.datasets.catalogue import CATALOGUE
 from corrvae.errors import DataFileError
+from corrvae.regular import open_regular
 
 _DRAWN = ("tree", "small")
 
@@ -79,5 +80,5 @@ def _code(path: Path) -> str:
 
 @lru_cache(maxsize=64)  # many jobs ask for the same file
 def _code_of(path: Path, size: int, changed: int) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return f"{size} bytes, {hashlib.file_digest(file, 'sha256').hexdigest()}"

@@ -2,11 +2,15 @@
 
 import json
 import math
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import final
+
+from corrvae.drafts import draft_of_file
+from corrvae.regular import open_regular
+
+_MOST_BYTES = 1 << 12
 
 
 @final
@@ -52,7 +56,8 @@ def read_spending(checkpoint: Path) -> Spending:
     if not checkpoint.is_dir():
         return Spending()
     try:
-        found = Spending(**json.loads(spending_path(checkpoint).read_text(encoding="utf-8")))
+        with open_regular(spending_path(checkpoint)) as stream:
+            found = Spending(**json.loads(stream.read(_MOST_BYTES)))
         whole = math.isfinite(found.seconds) and math.isfinite(found.peak_megabytes)
     except (OSError, ValueError, TypeError, RecursionError, OverflowError):
         return Spending()
@@ -64,7 +69,5 @@ def write_spending(checkpoint: Path, spending: Spending) -> None:
     if not checkpoint.is_dir():
         return
     path = spending_path(checkpoint)
-    draft = path.with_suffix(f".{os.getpid()}.part")
-    with suppress(OSError):
+    with suppress(OSError), draft_of_file(path) as draft:
         draft.write_text(json.dumps(asdict(spending)), encoding="utf-8")
-        draft.replace(path)

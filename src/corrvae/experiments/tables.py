@@ -1,12 +1,12 @@
 """Tables of results beside the paper's numbers, for a terminal and as Markdown."""
 
-import os
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
+from corrvae.drafts import draft_of_file
 from corrvae.errors import DataFileError
 from corrvae.experiments.published import TASKS, Task
 from corrvae.experiments.recipes import RECIPES
@@ -134,14 +134,11 @@ def write_tables(folder: Path, task: str) -> Path:
     """Write the tables of a task as Markdown, whole or not at all, and say where they are."""
     path = folder / f"{task}.md"
     text = "\n\n".join(table.to_markdown() for table in task_tables(folder, task))
-    draft = path.with_suffix(f".md.{os.getpid()}.part")
     try:
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(path)
+        with draft_of_file(path) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise DataFileError(path, f"cannot be written ({error.strerror or error})") from error
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

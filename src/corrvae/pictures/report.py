@@ -1,11 +1,11 @@
 """The report on a folder of results: one HTML file with tables and figures that needs no network."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
+from corrvae.drafts import draft_of_file
 from corrvae.errors import FolderError
 from corrvae.experiments.records import Record, read_records
 from corrvae.pictures.bars import Bar
@@ -55,14 +55,10 @@ def write_report(folder: Path, out: Path | None = None, *, published: Published 
     records = _records(folder)
     page = build_report(records, published=published)
     path = folder / "report.html" if out is None else out
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with draft_of_file(path) as draft:
             draft.write_text(page, encoding="utf-8", newline="\n")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
     return path
 
 

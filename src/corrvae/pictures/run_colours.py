@@ -9,10 +9,11 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from corrvae.answers.naming import spell_like
+from corrvae.answers.naming import read_whole, spell_like
 from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import PARQUET_MAGIC, open_data
 from corrvae.graphs.ids import VertexIds
+from corrvae.parquet import decoded, open_checked
 from corrvae.pictures.reading import as_text
 
 _STEPS = 5  # of numbers, from the lowest to the highest fifth
@@ -106,7 +107,7 @@ def _read_column(path: Path, column: str) -> dict[Any, str]:
         return _from_parquet(path, column)
     with open_data(path) as stream:
         try:
-            text = stream.read().decode("utf-8-sig")
+            text = read_whole(path, stream).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataFileError(path, "this is neither Parquet nor text in UTF-8") from error
     # as it is: a field in quotes may hold line ends, and other signs that end lines elsewhere
@@ -124,14 +125,19 @@ def _read_column(path: Path, column: str) -> dict[Any, str]:
 
 def _from_parquet(path: Path, column: str) -> dict[Any, str]:
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        names = parquet.read_schema(path).names
-        table = parquet.read_table(path, columns=[names[0], names[_place(path, names, column)]])
-    except pa.ArrowException as error:
+        size = path.stat().st_size
+        file = open_checked(path, size)
+        names = file.schema_arrow.names
+        table = decoded(file.read(columns=[names[0], names[_place(path, names, column)]]), size)
+        ids, values = table.columns[0].to_pylist(), table.columns[-1].to_pylist()
+    except DataFileError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
         raise DataFileError(path, f"this Parquet file cannot be read ({error})") from error
-    ids, values = (part.to_pylist() for part in table.columns)
+    if pa.types.is_nested(table.columns[0].type):
+        raise DataFileError(path, f"its first column holds {table.columns[0].type}; ids are integers or strings")
     # what is not equal to itself is not a number: a table's way to leave a number out
     absent = (value is None or value != value for value in values)
     return {name: "" if no else str(value) for name, value, no in zip(ids, values, absent, strict=True)}

@@ -39,8 +39,8 @@ def read_npy(path: Path) -> Features:
         if isinstance(error, DataFileError):
             raise
         raise DataFileError(path, f"cannot be read as an array ({error})") from error
-    _check_matrix(path, "the array", matrix)
-    return Features(matrix if matrix.dtype == np.float32 else _as_float32(path, matrix), None, None)
+    check_matrix(path, "the array", matrix)
+    return Features(matrix if matrix.dtype == np.float32 else to_float32(path, matrix), None, None)
 
 
 def read_npz(path: Path) -> Features:
@@ -56,7 +56,7 @@ def read_npz(path: Path) -> Features:
                 arrays = {name: archive[name] for name in wanted}
             if is_sparse:
                 stream.seek(0)
-                return Features(_sparse(path, _load_sparse(path, stream, arrays)), None, None)
+                return Features(check_sparse(path, _load_sparse(path, stream, arrays)), None, None)
     except _WRONG as error:
         if isinstance(error, DataFileError):
             raise
@@ -111,10 +111,10 @@ def _from_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Features:
         found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
         raise DataFileError(path, f"one array of two dimensions is expected, the features; it holds {found}")
     matrix = arrays[matrices[0]]
-    _check_matrix(path, f"the array {matrices[0]!r}", matrix)
+    check_matrix(path, f"the array {matrices[0]!r}", matrix)
     ids = _strings(path, arrays, "ids", matrix.shape[0])
     names = _strings(path, arrays, "names", matrix.shape[1])
-    return Features(_as_float32(path, matrix), None if ids is None else as_ids(ids), None if names is None else names)
+    return Features(to_float32(path, matrix), None if ids is None else as_ids(ids), None if names is None else names)
 
 
 def _strings(path: Path, arrays: Mapping[str, np.ndarray], name: str, count: int) -> tuple[str, ...] | None:
@@ -131,19 +131,21 @@ def _strings(path: Path, arrays: Mapping[str, np.ndarray], name: str, count: int
     return strings
 
 
-def _sparse(path: Path, matrix: Any) -> sparse.csr_array:
+def check_sparse(path: Path, matrix: Any) -> sparse.csr_array:
+    """Give a sparse matrix of a file by rows, once its parts are seen to fit together."""
     if matrix.ndim != 2:
         raise DataFileError(path, f"the matrix should have two dimensions, not {matrix.ndim}")
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
-    _check_matrix(path, "the matrix", matrix)
+    check_matrix(path, "the matrix", matrix)
     rows = sparse.csr_array(matrix)
-    rows = sparse.csr_array((_as_float32(path, rows.data), rows.indices, rows.indptr), shape=rows.shape)
+    rows = sparse.csr_array((to_float32(path, rows.data), rows.indices, rows.indptr), shape=rows.shape)
     rows.sum_duplicates()
     return rows
 
 
-def _check_matrix(path: Path, what: str, matrix: Any) -> None:
+def check_matrix(path: Path, what: str, matrix: Any) -> None:
+    """Refuse what has not two dimensions, no cells, or other things in them than numbers."""
     if matrix.ndim != 2:
         raise DataFileError(path, f"{what} should have two dimensions, rows and features, not {matrix.ndim}")
     if matrix.dtype.kind not in "fiub":
@@ -152,7 +154,8 @@ def _check_matrix(path: Path, what: str, matrix: Any) -> None:
         raise DataFileError(path, f"{what} is empty: its shape is {matrix.shape}")
 
 
-def _as_float32(path: Path, numbers: np.ndarray) -> np.ndarray:
+def to_float32(path: Path, numbers: np.ndarray) -> np.ndarray:
+    """Give numbers of a file in single precision; refuse those that are too large for it."""
     if numbers.dtype.kind == "f" and bool((np.abs(numbers) > _LARGEST).any()):
         raise DataFileError(path, "it holds numbers that are infinite or too large for 32 bits; rescale the features")
     return np.ascontiguousarray(numbers, dtype=np.float32)

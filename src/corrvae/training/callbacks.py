@@ -5,11 +5,14 @@ too; `train` enters and leaves it.
 """
 
 import csv
+import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, final
 
+from corrvae.drafts import draft_of_file
 from corrvae.errors import DataFileError
+from corrvae.regular import open_regular
 from corrvae.training.history import Progress
 
 Callback = Callable[[Progress], None]
@@ -136,13 +139,12 @@ class CSVLog:
     def _begin(self, names: list[str], step: int) -> None:
         kept: list[list[str]] = []
         if self.path.exists():
-            with self.path.open(newline="", encoding="utf-8") as stream:
-                found = list(csv.reader(stream))
+            found = _whole_rows(self.path)
             if found and found[0] != names:
                 raise DataFileError(self.path, f"is not a log of such a run: its first line is not {','.join(names)}")
-            kept = [row for row in found[1:] if row and int(row[0]) < step]
+            kept = [row for row in found[1:] if len(row) == len(names) and row[0].isdecimal() and int(row[0]) < step]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("w", newline="", encoding="utf-8") as stream:
+        with draft_of_file(self.path) as draft, draft.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([names, *kept])
         self._begun = True
 
@@ -185,6 +187,16 @@ class TensorBoardLog:
                 of_validation = name.startswith("validation_")
                 tag = name.replace("_", "/", 1) if of_validation else f"training/{name}"
                 self._writer.add_scalar(tag, value, progress.step)
+
+
+def _whole_rows(path: Path) -> list[list[str]]:
+    """Read the lines of a file that have an end: a full disk cuts the last one off."""
+    try:
+        with open_regular(path) as stream:
+            text = stream.read().decode("utf-8")
+        return list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataFileError(path, f"is not a log of a run ({error})") from error
 
 
 def _make_writer(folder: Path, step: int) -> Any:

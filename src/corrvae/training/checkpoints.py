@@ -19,6 +19,7 @@ from corrvae.model import CorrelatedModel
 from corrvae.nn.prior import LearnedTau
 from corrvae.nn.rows import SparseRows
 from corrvae.persistence import DOCUMENT, Folder, read_folder, write_folder
+from corrvae.regular import told_as_unreadable
 from corrvae.training.data import TrainingData
 from corrvae.training.settings import TrainingSettings
 
@@ -112,20 +113,28 @@ class CheckpointFolder:
 
     def _set_aside(self, damaged: list[Path]) -> None:
         """Give damaged checkpoints another name: the run will write its own of these steps."""
+        with told_as_unreadable(self.path):
+            self._rename(damaged)
+
+    def _rename(self, damaged: list[Path]) -> None:
         for place in damaged:
             place.rename(place.with_name(f"damaged-{place.name}-{time.time_ns()}"))
 
     def _steps(self) -> dict[int, Path]:
-        if not self.path.is_dir():
-            return {}
-        matches = ((place, _STEP.fullmatch(place.name)) for place in self.path.iterdir())
-        return {int(match[1]): place for place, match in matches if match and (place / DOCUMENT).is_file()}
+        matches = ((place, _STEP.fullmatch(place.name)) for place in self._places())
+        with told_as_unreadable(self.path):
+            return {int(match[1]): place for place, match in matches if match and (place / DOCUMENT).is_file()}
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
-        names = (_DRAFT.fullmatch(place.name) for place in (self.path.iterdir() if self.path.is_dir() else ()))
-        for name in {match[1] for match in names if match}:
-            sweep(self.path / name)
+        names = (_DRAFT.fullmatch(place.name) for place in self._places())
+        with told_as_unreadable(self.path):
+            for name in {match[1] for match in names if match}:
+                sweep(self.path / name)
+
+    def _places(self) -> list[Path]:
+        with told_as_unreadable(self.path):
+            return [*self.path.iterdir()] if self.path.is_dir() else []
 
 
 @final

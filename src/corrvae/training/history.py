@@ -141,6 +141,6 @@ class RunningMeans:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from sums that `state` gave; a `ValueError` says that these are none."""
         count, sums = state["count"], dict(state["sums"])
-        if type(count) is not int or count < 0 or not all(map(is_number, sums.values())):
+        if type(count) is not int or not all(map(is_number, (count, *sums.values()))) or count < 0:
             raise ValueError("these are no sums over steps")
         self.count, self.sums = count, sums

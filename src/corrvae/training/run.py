@@ -190,7 +190,9 @@ class Run:
             self.history = History.of(document["history"])
             self.best.restore(document["best"], _under(tensors, "best."))
             self.step, self.seconds = document["step"], document["seconds"]
-            if type(self.step) is not int or self.step < 1 or not (is_number(self.seconds) and self.seconds >= 0):
+            if type(self.step) is not int or not all(map(is_number, (self.step, self.seconds))):
+                raise ValueError("its step and seconds are none")
+            if self.step < 1 or self.seconds < 0:
                 raise ValueError("its step and seconds are none")
             self._check_best()
             if document["stopped"] == "early":

@@ -17,6 +17,7 @@ from corrvae.errors import DataFileError, MissingDataFileError
 from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, pair_conductances
 from corrvae.graphs.files.lines import LongLineError
 from corrvae.graphs.pairs import CodedPairs, EdgeError, place_pairs
+from corrvae.regular import open_regular
 
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 
@@ -91,7 +92,7 @@ def read_file(
 def open_data(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading bytes, through gzip when it is compressed, with its troubles as `DataFileError`."""
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as raw:
             compressed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             if compressed:
