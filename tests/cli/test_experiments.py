@@ -243,9 +243,8 @@ def shard(*arguments):
 
 @pytest.fixture
 def ratings(tmp_path):
-    (tmp_path / "a.csv").write_text(
-        "who,item,stars\n" + "".join(f"u{k % 9},i{k % 25},{k % 5 + 1}\n" for k in range(200))
-    )
+    rows = (f"u{k % 9},i{k % 25},{k % 5 + 1}\n" for k in range(200))
+    (tmp_path / "a.csv").write_text("who,item,stars\n" + "".join(rows))
     return tmp_path / "a.csv"
 
 
@@ -277,12 +276,8 @@ def test_commands_take_shards_as_they_take_a_file(ratings, tmp_path):
             files = ["--features", str(features), "--graph", str(friends), "--out", str(run)]
             result = CliRunner().invoke(app, ["fit", *files, *model, "--steps", "3", "--quiet", *more])
             assert result.exit_code == 0, result.output
-        asked = (
-            ["embed", str(run)],
-            ["embed", str(run), "--features", str(features)],
-            ["neighbors", str(run), "-k", "2"],
-        )
-        found.append([CliRunner().invoke(app, [*command, "--quiet"]).stdout for command in asked])
+        asked = (["embed", run], ["embed", run, "--features", features], ["neighbors", run, "-k", 2])
+        found.append([CliRunner().invoke(app, [*map(str, command), "--quiet"]).stdout for command in asked])
     assert found[0] == found[1]
     assert all(text.count("\n") > 9 for text in found[0])
     assert (tmp_path / "run-shards" / "features" / "config.json").is_file()

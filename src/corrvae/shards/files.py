@@ -3,6 +3,7 @@
 import mmap
 import os
 import stat
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,24 @@ OFFSETS, COLUMNS, VALUES = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<f4")
 # An access advised as random reads the pages asked for and not their neighbours; a file may be larger than memory.
 _RANDOM = getattr(mmap, "MADV_RANDOM", None)
 _MOST_HEADER_BYTES = 1 << 12
+# Before Python 3.13 a map keeps a descriptor, of which a process has few.
+_NO_DESCRIPTOR: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+
+
+def most_maps() -> int:
+    """Give how many arrays may be mapped at the same time: half of the descriptors that the process may have.
+
+    Examples
+    --------
+    >>> most_maps() > 0
+    True
+    """
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 1 << 10
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 20 if _NO_DESCRIPTOR or allowed < 0 else max(1, allowed // 2)
 
 
 @final
@@ -127,7 +146,7 @@ class ArrayFile:
         if not self.count:
             return np.empty(0, self.kind)
         with self._reopened() as stream:
-            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ, **_NO_DESCRIPTOR)
         if _RANDOM is not None:
             mapped.madvise(_RANDOM)
         return np.frombuffer(mapped, self.kind, self.count, self.offset)

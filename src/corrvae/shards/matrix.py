@@ -10,13 +10,11 @@ from jaxtyping import Float, Int, Shaped
 from scipy import sparse
 
 from corrvae.errors import FolderError
-from corrvae.shards.files import COLUMNS, OFFSETS, VALUES, ArrayFile
+from corrvae.shards.files import COLUMNS, OFFSETS, VALUES, ArrayFile, most_maps
 from corrvae.shards.kernels.picking import copy_rows, measure_rows
 
 # What a pass over all rows holds at a time; a row that is longer comes alone.
 _PIECE_ROWS, _PIECE_ENTRIES = 1 << 14, 1 << 19
-# Shards that are mapped at the same time: each takes three descriptors, of which a process has few.
-_MOST_MAPPED = 128
 
 
 @final
@@ -147,6 +145,7 @@ class ShardedMatrix:
         self._places, self._n_stored = places, n_columns if n_stored is None else n_stored
         self.shape: tuple[int, int] = (int(self._starts[-1]), n_columns)
         self.nnz = sum(shard.n_entries for shard in self._shards)
+        self._most_maps = most_maps()
         self._mapped: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def with_columns(self, places: Int[np.ndarray, " columns"], n_columns: int) -> "ShardedMatrix":
@@ -235,7 +234,7 @@ class ShardedMatrix:
 
     def _map(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if number not in self._mapped:
-            while len(self._mapped) >= _MOST_MAPPED:
+            while 3 * len(self._mapped) + 3 > max(3, self._most_maps):
                 self._mapped.pop(next(iter(self._mapped)))
             shard = self._shards[number]
             self._mapped[number] = shard.offsets.map(), shard.columns.map(), shard.values.map()
