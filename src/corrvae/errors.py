@@ -135,6 +135,10 @@ class LostRankError(CorrvaeError, RuntimeError):
     ----------
     problem : str
         What the connection said.
+    step : int or None
+        Steps that had been made, if it happened in training.
+    checkpoint : pathlib.Path or None
+        The last checkpoint.
 
     Examples
     --------
@@ -142,9 +146,14 @@ class LostRankError(CorrvaeError, RuntimeError):
     another process of this run has ended or cannot be reached (Connection closed by peer)
     """
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, problem: str, step: int | None = None, checkpoint: Path | None = None) -> None:
+        super().__init__(problem, step, checkpoint)
+        self.problem, self.step, self.checkpoint = problem, step, checkpoint
 
     def __str__(self) -> str:
-        return f"another process of this run has ended or cannot be reached ({self.problem})"
+        said = f"another process of this run has ended or cannot be reached ({self.problem})"
+        if self.step is None:
+            return said
+        steps = "1 step" if self.step == 1 else f"{self.step:,} steps"
+        kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
+        return f"after {steps} {said}. {kept}"

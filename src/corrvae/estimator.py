@@ -214,7 +214,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Train on the rows of X and the graph between them. A fit that fails leaves a fitted model as it was.
 
         On rows held out for validation, the edge term is the mean over the edges within them, and counts as much as the
-        edge term in training; if there is no such edge, the other terms alone are looked at.
+        edge term in training; if there is no such edge, the other terms alone are looked at. In a process group of
+        torch all processes train one model together: each makes the same call (see `corrvae.training.train`).
 
         Parameters
         ----------
@@ -248,7 +249,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         3
         """
         check_parameters(self)
-        check_run(self, checkpoint, checkpoint_steps, checkpoint_minutes)
+        saving = (checkpoint, checkpoint_steps, checkpoint_minutes)
+        check_run(self, *saving)
         callbacks = check_callbacks(callbacks)
         learner = copy(self)  # takes all that is learned, so that a fit that fails changes nothing
         goes_on = self.warm_start and hasattr(self, "model_")
@@ -270,9 +272,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
                 'fit(X, graph=...). Without one, use posterior="independent"'
             )
-        settings = settings_of(
-            self, plan.training, start.seeds.training, checkpoint, checkpoint_steps, checkpoint_minutes
-        )
+        settings = settings_of(self, plan.training, start.seeds.training, *saving)
         result = run_plan(start.model, plan, settings, callbacks)
         learner._past = start.past_after(unfinished=checkpoint is not None and result.stopped == "interrupted")
         learner._remember_run(start.model, result)

@@ -14,6 +14,7 @@ from corrvae.errors import TrainingError
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.model import CorrelatedModel
 from corrvae.nn.features import FeatureTable
+from corrvae.ranks import current_ranks
 from corrvae.tables import Matrix, shape_of
 from corrvae.training import Callback, TrainingData, TrainingResult, TrainingSettings, hold_out, steps_for_epochs, train
 from corrvae.training.data import Redraw
@@ -42,6 +43,8 @@ class Seeds:
     def of(cls, random_state: Any) -> "Seeds":
         """Derive them from a seed or generator; ``None`` takes fresh ones and leaves NumPy's global generator alone.
 
+        In a process group every rank gets those of rank 0.
+
         Examples
         --------
         >>> Seeds.of(0) == Seeds.of(0), Seeds.of(0) == Seeds.of(1), Seeds.of(None) == Seeds.of(None)
@@ -52,7 +55,7 @@ class Seeds:
         elif isinstance(random_state, np.random.Generator):
             random_state = int(random_state.integers(2**63))
         state = np.random.SeedSequence(random_state).generate_state(4)
-        return cls(*(int(word) for word in state))
+        return cls(*current_ranks().tell([int(word) for word in state]))
 
     def after(self, fits: int, hold_out: int | None) -> "Seeds":
         """Give the seeds of a fit that goes on from others: new draws, but the rows held out before.

@@ -225,3 +225,14 @@ def test_parts_that_are_left_to_the_run_agree_with_it(tmp_path):
     for other in (["auto", "l2"], ["auto"], "l2"):
         with pytest.raises(FolderError, match="this run has normalize"):
             folder.check_unchanged(kept, {"normalize": other})
+
+
+def test_a_folder_remembers_the_launch_that_began_it(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    assert not folder.was_begun_by("job 7")
+    folder.begin(SETTINGS, {"launch": "job 7"})
+    assert folder.was_begun_by("job 7")
+    assert not folder.was_begun_by("job 8")
+    assert not folder.was_begun_by(None)
+    folder.begin(SETTINGS, {})
+    assert not folder.was_begun_by(None)

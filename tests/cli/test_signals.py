@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from corrvae.cli.signals import heed_termination
+from corrvae.cli.signals import OneRequest, heed_termination
 from corrvae.training.interrupts import listen_for_interrupt
 
 
@@ -60,3 +60,32 @@ def test_other_threads_have_no_signals():
     thread.start()
     thread.join()
     assert done == [True]
+
+
+def launch(monkeypatch):
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_one_of_several_processes_takes_signals_as_requests_and_stays_calm_after_the_end(monkeypatch):
+    launch(monkeypatch)
+    with heed_termination():
+        with pytest.raises(KeyboardInterrupt):  # nothing has been learned yet
+            signal.raise_signal(signal.SIGTERM)
+        with OneRequest() as calm, listen_for_interrupt() as interrupt:
+            calm(None)
+            for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+            assert interrupt.asked
+        signal.raise_signal(signal.SIGTERM)  # comes late, while the model is being written
+    signal.raise_signal(signal.SIGTERM)  # the launcher ends those that are left
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    assert calm.on_every_rank
+
+
+def test_in_another_thread_nothing_is_changed():
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=lambda: OneRequest().__enter__())
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is before

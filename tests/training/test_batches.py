@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from corrvae.model import Batch
+from corrvae.ranks import Ranks
 from corrvae.training.batches import BatchSource, uniform_pairs
 from support.training import D, N, small_data, small_matrix, small_model, small_settings
 from support.unchecked import unchecked
@@ -112,3 +113,74 @@ def test_batches_estimate_the_objective_without_bias(sampling, pair_batch):
         assert values.std() > 1e-3
         # Shuffled epochs make the error smaller than that of independent draws, never larger.
         assert abs(values.mean() - value) < 4 * values.std() / np.sqrt(len(values)), name
+
+
+def shares_of(count: int, *, with_pairs: bool = True, data=None, **changes) -> list[BatchSource]:
+    settings, seeds = small_settings(**changes), [np.random.SeedSequence(0) for _ in range(count)]
+    return [
+        BatchSource(data or small_data(), settings, seed, ranks=Ranks(index, count), with_pairs=with_pairs)
+        for index, seed in enumerate(seeds)
+    ]
+
+
+@pytest.mark.parametrize("pair_batch", [None, 7])
+@pytest.mark.parametrize("count", [2, 3])
+def test_ranks_share_what_one_alone_draws(count, pair_batch):
+    data = small_data(sample_weights=np.linspace(0, 2, N))
+    alone, ranks = source(data=data, pair_batch=pair_batch), shares_of(count, data=data, pair_batch=pair_batch)
+    for _ in range(9):  # past the end of an epoch
+        whole, parts = alone.next(), [rank.next() for rank in ranks]
+        drawn = np.concatenate([part.vertices[: part.batch.n_drawn] for part in parts])
+        assert drawn.tolist() == whole.vertices[:8].tolist()
+        pairs = torch.triu_indices(8, 8, 1).T if whole.batch.pairs is None else whole.batch.pairs
+        for name, positions in (("edges", whole.batch.edges), ("pairs", pairs)):
+            ends = np.concatenate([part.vertices[getattr(part.batch, name).numpy()] for part in parts])
+            assert ends.tolist() == whole.vertices[positions.numpy()].tolist()
+        for name in ("edge_weights", "vertex_weights"):
+            assert torch.cat([getattr(part.batch, name) for part in parts]).equal(getattr(whole.batch, name))
+        for part in parts:
+            np.testing.assert_array_equal(part.batch.rows.dense(), small_matrix()[part.vertices])
+            assert len(set(part.vertices.tolist())) == len(part.vertices)
+            assert part.shares["singleton"] == pytest.approx(part.batch.n_drawn * count / 8)
+            assert part.shares["edge"] == pytest.approx(len(part.batch.edges) * count / 10)
+            assert part.shares["non_edge"] == pytest.approx(len(part.batch.pairs) * count / len(pairs))
+        assert whole.shares is None
+    for rank in ranks:  # so that any number of ranks can go on from here
+        assert json.dumps(rank.state()) == json.dumps(alone.state())
+
+
+def test_ranks_encode_no_vertex_for_pairs_that_nobody_looks_at():
+    for part in (rank.next() for rank in shares_of(4, with_pairs=False)):
+        assert set(part.vertices.tolist()) == {
+            *part.vertices[:2].tolist(),
+            *part.vertices[part.batch.edges.numpy()].reshape(-1).tolist(),
+        }
+
+
+def test_features_drawn_anew_are_each_ranks_own():
+    seen = []
+
+    def redraw(rows, generator):
+        seen.append(generator.random(3).tolist())
+        return np.ones((len(rows), D))
+
+    ranks = shares_of(2, data=small_data(redraw=redraw))
+    for rank in (*ranks, *ranks):
+        rank.next()
+    assert len({tuple(numbers) for numbers in seen}) == 4
+    assert json.dumps(ranks[0].state()) == json.dumps(ranks[1].state())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"vertex_batch": 2}, "vertex_batch=2 cannot be shared among 3 processes"),
+        ({"edge_batch": 2}, "edge_batch=2 cannot be shared among 3 processes"),
+        ({"pair_batch": 2}, "pair_batch=2 cannot be shared among 3 processes"),
+    ],
+)
+def test_a_rank_without_anything_to_do_is_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        shares_of(3, **changes)
+    shares_of(3, vertex_batch=3, edge_batch=3)
+    shares_of(4, vertex_batch=4, pair_batch=2, with_pairs=False)

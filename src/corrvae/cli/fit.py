@@ -8,6 +8,7 @@ import typer
 from corrvae.cli.application import app
 from corrvae.cli.exits import INTERRUPTED, plainly
 from corrvae.cli.outputs import to_stdout
+from corrvae.cli.together import speaks
 
 _DATA, _MODEL, _TRAINING, _RUN = "Files", "Model", "Training", "Run"
 
@@ -142,11 +143,15 @@ def fit(
     Ctrl-C or SIGTERM stops training after the step: the model so far can be used, and --resume goes on to the same
     result as if it had not been stopped. A second one stops at once.
 
+    Under torchrun all of its processes train one model; a step is shared among them.
+
     Example: corrvae fit --features features.csv --graph edges.csv --out run
 
     Example: corrvae fit --features ratings.csv --graph friends.csv --out run --posterior pairwise --steps 20000
 
     Example: corrvae fit --out run --resume
+
+    Example: torchrun --nproc-per-node 4 -m corrvae fit --features features.csv --graph edges.csv --out run
     """
     given = dict(locals())
     with plainly(stopped="stopped before training began; nothing was written"):
@@ -156,14 +161,17 @@ def fit(
         options = {name: value for name, value in given.items() if name in SETTINGS}
         outcome = run_fit(Request(out, options, config, resume, overwrite, quiet))
     with plainly(), to_stdout():
-        if as_json:
+        if not speaks():
+            pass
+        elif as_json:
             import json
 
             typer.echo(json.dumps(outcome.summary, indent=1))
         elif not quiet:
             typer.echo(_sentence(outcome.summary))
     if outcome.stopped == "interrupted":
-        typer.echo(f"stopped before the end; {resume_command(out)} goes on", err=True)
+        if speaks():
+            typer.echo(f"stopped before the end; {resume_command(out)} goes on", err=True)
         raise typer.Exit(INTERRUPTED)
 
 

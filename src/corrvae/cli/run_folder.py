@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corrvae import CorrelatedVAE
 
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
+LAUNCH = "launch"  # among what was found: the launch that began the run
 _CONFIG, _NEW, _SHARDS = "config.json", "model.new", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
 _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.part")
@@ -91,6 +92,10 @@ class RunFolder:
         finally:
             if lock is not None:
                 os.close(lock)
+
+    def was_begun_by(self, launch: str | None) -> bool:
+        """Say whether it was this launch of several processes that began the run in the folder."""
+        return launch is not None and (self.path / RUN).is_file() and self.found().get(LAUNCH) == launch
 
     def begin(self, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Make the folder with the settings in it; a run that was there goes, once there is room for the new file."""

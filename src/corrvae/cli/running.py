@@ -4,7 +4,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -15,11 +15,14 @@ import typer
 from corrvae.cli.exits import INTERRUPTED
 from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
 from corrvae.cli.progress import choose_progress
-from corrvae.cli.run_folder import RunFolder
+from corrvae.cli.restarts import is_restart, launch_name
+from corrvae.cli.run_folder import LAUNCH, RunFolder
 from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
-from corrvae.cli.signals import heed_termination
+from corrvae.cli.signals import OneRequest, heed_termination
+from corrvae.cli.together import speaks
 from corrvae.drafts import naming
 from corrvae.graphs.ids import VertexIds
+from corrvae.ranks import Ranks, is_launched, join_ranks
 from corrvae.training.callbacks import Callback, CSVLog
 from corrvae.training.history import History, Progress
 
@@ -74,31 +77,58 @@ class Outcome:
 def run_fit(request: Request) -> Outcome:
     """Train a model as the command line asks, and leave it in its folder.
 
+    Processes that PyTorch's launcher started together train it together. The first of them speaks and writes. If the
+    launcher starts them again, they go on with the run that its first start began.
+
     Parameters
     ----------
     request
         What is asked for.
     """
-    say: Say = _silence if request.quiet else _to_stderr
     folder = RunFolder(request.out)
     options = check_options(request.options)
     config = {} if request.config is None else read_config(request.config)
-    with heed_termination(), _warnings_said(say):
-        if request.resume:
-            if request.overwrite:
-                raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
-            return _resume(request, folder, {**config, **options}, say)
-        settings = resolve(options, config)
-        folder.refuse_to_begin(overwrite=request.overwrite)
+    with heed_termination(), _together() as ranks:
+        say: Say = _to_stderr if ranks.is_first and not request.quiet else _silence
+        with _warnings_said(say):
+            with ranks.agreed():
+                if request.resume and request.overwrite:
+                    raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
+                again = ranks.is_first and is_restart() and folder.was_begun_by(launch_name())
+            if again := ranks.tell(again):
+                say("the processes were started again; the run goes on from its last checkpoint, if there is one")
+            if request.resume or again:
+                return _resume(request, folder, {**config, **options}, ranks, say)
+            return _begin(request, folder, resolve(options, config), ranks, say)
+
+
+@contextmanager
+def _together() -> Iterator[Ranks]:
+    """Join the other processes, if the launcher started some: without them, torch is not imported for it."""
+    if not is_launched():
+        yield Ranks()
+        return
+    with join_ranks() as ranks:
+        yield ranks
+
+
+def _begin(request: Request, folder: RunFolder, settings: dict[str, Any], ranks: Ranks, say: Say) -> Outcome:
+    with ranks.agreed():
+        if ranks.is_first:
+            folder.refuse_to_begin(overwrite=request.overwrite)
         inputs = read_inputs(settings, say)
         settings = settle_likelihood(settings, inputs.features, say)
         make_model(settings)  # refuses what cannot be before a run that is there goes
-        folder.begin(settings, inputs.found)
-        try:
-            return _train(request, folder, settings, inputs)
-        except (ValueError, TypeError):
+    with ranks.agreed():
+        if ranks.is_first:
+            launch = {} if launch_name() is None else {LAUNCH: launch_name()}
+            folder.begin(settings, {**inputs.found, **launch})
+    try:
+        return _train(request, folder, settings, inputs, ranks)
+    except (ValueError, TypeError):
+        if ranks.is_first:
             folder.abandon()
-            raise
+        raise
 
 
 def resume_command(out: Path) -> str:
@@ -130,11 +160,12 @@ def make_model(settings: Mapping[str, Any]) -> "CorrelatedVAE":
     return model
 
 
-def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: Say) -> Outcome:
-    settings = folder.settings()
-    given = {name: kept_form(name, value) for name, value in given.items()}
-    folder.check_unchanged(settings, given)
-    stopped = folder.stopped()
+def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks: Ranks, say: Say) -> Outcome:
+    with ranks.agreed():
+        settings = folder.settings()
+        given = {name: kept_form(name, value) for name, value in given.items()}
+        folder.check_unchanged(settings, given)
+        stopped = folder.stopped()
     if stopped in ("finished", "early"):
         from corrvae import load
 
@@ -142,15 +173,19 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], say: 
         return _outcome(request, settings, folder.found(), load(request.out))
     for name in ("threads", "checkpoint_every"):
         settings[name] = given.get(name, settings[name])
-    inputs = read_inputs(settings, say)
-    check_unchanged(settings, folder.found(), inputs.found)
-    return _train(request, folder, settings, inputs)
+    with ranks.agreed():
+        inputs = read_inputs(settings, say)
+        check_unchanged(settings, folder.found(), inputs.found)
+    return _train(request, folder, settings, inputs, ranks)
 
 
-def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs) -> Outcome:
+def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs, ranks: Ranks) -> Outcome:
     log = CSVLog(folder.history)
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
-    with folder.held(), _ended_at_once(request.out), _threads(settings["threads"]):
+    if ranks.count > 1:
+        callbacks.append(OneRequest())
+    held = folder.held() if ranks.is_first else nullcontext()
+    with held, _ended_at_once(request.out), _threads(settings["threads"]):
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
@@ -161,7 +196,9 @@ def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inp
         )
         name_rows_and_columns(model, inputs)
         model.history_ = History({k: v for k, v in model.history_.columns.items() if k not in _UNTIMED})
-        folder.finish(model)
+        with ranks.agreed():  # no process ends before all is written: the launcher would end the others
+            if ranks.is_first:
+                folder.finish(model)
     return _outcome(request, settings, inputs.found, model)
 
 
@@ -210,7 +247,8 @@ def _ended_at_once(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        _to_stderr(f"stopped at once; {resume_command(out)} goes on from the last checkpoint")
+        if speaks():
+            _to_stderr(f"stopped at once; {resume_command(out)} goes on from the last checkpoint")
         raise typer.Exit(INTERRUPTED) from error
 
 

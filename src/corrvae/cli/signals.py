@@ -1,10 +1,12 @@
-"""SIGTERM as a request to stop, in the way that Ctrl-C is one."""
+"""SIGTERM as a request to stop, in the way that Ctrl-C is one; and how one of several processes takes either."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, final
+
+from corrvae.ranks import is_launched
 
 
 @contextmanager
@@ -12,6 +14,8 @@ def heed_termination() -> Iterator[None]:
     """Answer SIGTERM as Ctrl-C is answered inside: training finishes its step and stops, all else ends at once.
 
     A batch system asks jobs to end by SIGTERM, and often runs them where Ctrl-C is ignored; there it stays ignored.
+    Under the launcher of several processes SIGTERM is not answered any more once all is done: when one process ends,
+    the launcher sends it to the others, which are about to end with a code and a word of their own.
 
     Examples
     --------
@@ -35,10 +39,42 @@ def heed_termination() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if terminate is None else terminate)
+        after = signal.SIG_DFL if terminate is None else terminate
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if is_launched() else after)
         if blocks:
             signal.signal(signal.SIGINT, before)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@final
+class OneRequest:
+    """A callback for training in several processes: from the first step on, signals are requests and nothing more.
+
+    All processes are asked to stop, but not at one moment: a request may come after the step at which the others' made
+    all of them stop, and must not tear what is being written then. If it takes too long, the launcher kills.
+
+    Attributes
+    ----------
+    on_every_rank : bool
+        True: `corrvae.training.train` calls it on every rank.
+    """
+
+    on_every_rank = True
+
+    def __enter__(self) -> "OneRequest":
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, _let_pass)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it so: the model is still to be written."""
+
+    def __call__(self, progress: object) -> None:
+        """Do nothing after a step."""
+
+
+def _let_pass(*_: object) -> None:
+    """Answer a signal by nothing; training listens over this."""
 
 
 def _interrupt(_: int, frame: Any) -> None:

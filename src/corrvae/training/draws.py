@@ -11,7 +11,15 @@ from jaxtyping import Float, Int
 
 
 class Draws(ABC):
-    """A stream of batches of indices."""
+    """A stream of batches of indices.
+
+    Attributes
+    ----------
+    batch : int
+        How many are drawn at a time.
+    """
+
+    batch: int
 
     @abstractmethod
     def draw(self) -> Int[np.ndarray, " batch"]:

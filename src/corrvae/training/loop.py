@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import final
 
+from corrvae.errors import LostRankError
 from corrvae.model import CorrelatedModel
 from corrvae.training.callbacks import Callback, check_callbacks
 from corrvae.training.data import TrainingData
@@ -56,6 +57,12 @@ def train(
 ) -> TrainingResult:
     """Train a model in place, by Adam on unbiased estimates of its objective.
 
+    In a torch process group all processes train one model together, and must make the same call on the same data. A
+    step draws as many vertices, edges and pairs as that of one process, and each process takes a part of them; without
+    dropout and features drawn anew, the steps are those of one process up to rounding. Every process ends with the
+    model. Rank 0 alone looks at the validation data, and reads and writes checkpoints, which any number of processes
+    can go on from.
+
     Parameters
     ----------
     model
@@ -68,12 +75,15 @@ def train(
         Data held out. The model ends with the weights that were best on it, at any evaluation.
     callbacks
         Functions called with a `Progress` after every step; one that is a context manager too is entered before the
-        first step and left after the last, whatever happens.
+        first step and left after the last, whatever happens. Of several processes rank 0 calls them; the others call
+        those that have an attribute ``on_every_rank`` that is true.
 
     Raises
     ------
     TrainingError
         If a term, or a weight, becomes infinite or not a number.
+    LostRankError
+        If another process of the group has ended.
 
     Examples
     --------
@@ -87,6 +97,7 @@ def train(
     _check(model, data, settings, validation)
     callbacks = check_callbacks(callbacks)
     run = Run(model, data, settings, validation)
+    callbacks = [callback for callback in callbacks if run.ranks.is_first or getattr(callback, "on_every_rank", False)]
     mode = model.training
     model.train()
     try:
@@ -96,12 +107,15 @@ def train(
                     stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
             with listen_for_interrupt() as interrupt:
                 while run.stopped is None:
-                    progress = run.advance()
+                    progress = run.advance(asked=interrupt.asked)
                     for callback in callbacks:
                         callback(progress)
-                    if interrupt.asked and run.stopped is None:
+                    # several ranks leave at one step: that at which all of them knew
+                    if run.stopped is None and (interrupt.asked if run.ranks.count == 1 else run.asked):
                         run.stopped = "interrupted"
                     run.save_if_due()
+    except LostRankError as error:
+        raise run.lost(error) from error
     finally:
         model.train(mode)
     run.finish()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NoReturn, final
@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corrvae.errors import FolderError, TrainingError
+from corrvae.errors import FolderError, LostRankError, TrainingError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.prior import LearnedTau
 from corrvae.objectives import Terms
+from corrvae.ranks import current_ranks
 from corrvae.training.adam import Adam
 from corrvae.training.batches import BatchSource, Drawn
 from corrvae.training.best import BestWeights
@@ -22,7 +23,9 @@ from corrvae.training.breakage import broken_term
 from corrvae.training.checkpoints import CheckpointFolder, Timetable, describe_run
 from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
+from corrvae.training.exchange import GradientExchange, agree, check_alike, hand_out, hear, read_checkpoint, weigh_share
 from corrvae.training.history import History, Progress, RunningMeans, is_number
+from corrvae.training.noise import SharedNoise
 from corrvae.training.settings import TrainingSettings, choose_device
 
 Stopped = Literal["finished", "early", "interrupted"]
@@ -31,6 +34,8 @@ Stopped = Literal["finished", "early", "interrupted"]
 @final
 class Run:
     """A run between two steps: all that a checkpoint holds.
+
+    In a process group every rank has a run, and they make each step together. Rank 0 alone evaluates and writes.
 
     Parameters
     ----------
@@ -47,16 +52,20 @@ class Run:
         The best of them.
     stopped : str or None
         Why the run is over; ``None`` while it is not.
+    asked : bool
+        Whether any rank had been asked to stop when the last step was made; False in a run of one.
     """
 
     def __init__(
         self, model: CorrelatedModel, data: TrainingData, settings: TrainingSettings, validation: TrainingData | None
     ) -> None:
         self.model, self.data, self.settings = model, data, settings
-        self.device = choose_device(settings.device)
+        self.ranks = current_ranks()
+        self.device = choose_device(settings.device, together=self.ranks.count > 1)
         model.to(self.device)
         of_batches, of_noise, of_validation = np.random.SeedSequence(settings.seed).spawn(3)
-        self.batches = BatchSource(data, settings, of_batches, self.device)
+        pairwise = model.pair_network is not None
+        self.batches = BatchSource(data, settings, of_batches, self.device, self.ranks, with_pairs=pairwise)
         self.generator = torch.Generator(self.device).manual_seed(int(of_noise.generate_state(1, np.uint64)[0]))
         self.evaluator: Evaluator | None = None
         if validation is not None:
@@ -67,28 +76,42 @@ class Run:
         self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
         self.step, self.seconds = 0, 0.0
         self.stopped: Stopped | None = None
+        self.asked = False
         self.checkpoints: CheckpointFolder | None = None
-        if settings.checkpoint is not None:
+        self._exchange: GradientExchange | None = None
+        self._noise = SharedNoise(model, self.generator, self.ranks, self.batches.n_drawn)
+        if settings.checkpoint is not None or self.ranks.count > 1:
             run = describe_run(model, data, settings, validation, self.device)
-            self.checkpoints = CheckpointFolder(Path(settings.checkpoint), run)
+            if self.ranks.count > 1:
+                check_alike(self.ranks, {**run, "checkpoint": settings.checkpoint is not None})
+                model.load_state_dict(hand_out(self.ranks, model.state_dict()))
+                self._exchange = GradientExchange(model)
+            if settings.checkpoint is not None:
+                self.checkpoints = CheckpointFolder(Path(settings.checkpoint), run)
+        if self.checkpoints is not None:
             if settings.resume:
                 self._resume(self.checkpoints)
-            else:
+            elif self.ranks.is_first:
                 self.checkpoints.clear()
         self.timetable = Timetable(settings)
         self._begun = time.monotonic() - self.seconds
 
-    def advance(self) -> Progress:
-        """Make a step, and evaluate if it is time to."""
+    def advance(self, *, asked: bool = False) -> Progress:
+        """Make a step, and evaluate if it is time to; `asked` tells the other ranks that this one is to stop."""
         settings = self.settings
         warmup = 1.0 if self.step >= settings.warmup_steps else self.step / settings.warmup_steps
         drawn = self.batches.next()
-        terms = self.model.terms(
-            drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
-        )
         self.adam.forget_gradients()
-        terms.climb()
-        values = terms.numbers()
+        if self._exchange is None:
+            terms = self.model.terms(
+                drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
+            )
+            terms.climb()
+            values = terms.numbers()
+        else:
+            terms = self._exchange.climb(self._share_of_terms(drawn, warmup))
+            agreed = agree(self.ranks, terms.numbers(), asked=asked)
+            values, self.asked = agreed.values, agreed.asked
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)
         self.adam.step()
@@ -112,6 +135,8 @@ class Run:
         """Write a checkpoint if it is time to, or the run is over."""
         if self.checkpoints is None or not (self.stopped is not None or self.timetable.is_due(self.step)):
             return
+        if not self.ranks.is_first:
+            return
         self._check_weights()
         self.checkpoints.write(self.step, self._document(), self._tensors())
         self.timetable.written()
@@ -122,16 +147,43 @@ class Run:
             self.model.load_state_dict(self.best.weights)
         self._check_weights()  # no term has seen yet what the last step made of them
 
+    def lost(self, error: LostRankError) -> LostRankError:
+        """Say of a lost rank when it was, and where the last checkpoint is."""
+        checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
+        return LostRankError(error.problem, self.step, checkpoint)
+
+    def _share_of_terms(self, drawn: Drawn, warmup: float) -> Callable[[], Terms]:
+        """Give a function that makes the terms of this rank's part of a step, the same ones at every call."""
+        noise = self._noise.draw(drawn.batch)
+
+        def make() -> Terms:
+            given = {"gamma": self.settings.gamma, "warmup": warmup, "noise": noise.latent}
+            terms = self.model.terms(drawn.batch, self.population, generator=noise.generator(), **given)
+            return weigh_share(terms, drawn.shares or {})
+
+        return make
+
+    def _validate(self) -> dict[str, float]:
+        """Let rank 0 evaluate the validation data, and every rank know the result."""
+        values, broken, evaluator = None, None, self.evaluator
+        if self.ranks.is_first and evaluator is not None:
+            values = evaluator(self.model)
+            if not all(map(math.isfinite, values.values())):
+                broken = evaluator.find_broken(self.model)
+        values, broken = self.ranks.tell([values, broken])
+        if broken is not None:
+            self._check_weights()
+            self._break(broken[0], tuple(broken[1]), held_out=True)
+        return values
+
     def _evaluate(self) -> dict[str, float]:
         row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": time.monotonic() - self._begun}
         row |= self.means.take()
         if isinstance(self.model.tau, LearnedTau):
             row["tau"] = float(self.model.tau().detach().mean())
+        row = self.ranks.tell(row)  # there is one history, also of the seconds
         if self.evaluator is not None:
-            values = self.evaluator(self.model)
-            if not all(map(math.isfinite, values.values())):
-                self._check_weights()
-                self._break(*self.evaluator.find_broken(self.model), held_out=True)
+            values = self._validate()
             row |= {f"validation_{name}": value for name, value in values.items()}
             self.best.offer(values["total"], self.step, self.model)
             if self.step <= self.settings.warmup_steps:
@@ -143,7 +195,12 @@ class Run:
 
     def _break_at(self, terms: Terms, drawn: Drawn) -> NoReturn:
         self._check_weights()  # if these are broken already, the step before is to blame
-        self._break(*broken_term(terms, drawn.batch, drawn.vertices))
+        broken = broken_term(terms, drawn.batch, drawn.vertices)
+        if self.ranks.count > 1:
+            fine = all(map(math.isfinite, terms.numbers().values()))
+            found = [other for other in hear(self.ranks, None if fine else broken) if other is not None]
+            broken = (found[0][0], tuple(found[0][1])) if found else broken
+        self._break(*broken)
 
     def _check_weights(self) -> None:
         for name, parameter in self.model.named_parameters():
@@ -176,7 +233,7 @@ class Run:
         return {**tensors, "noise": self.generator.get_state()}
 
     def _resume(self, checkpoints: CheckpointFolder) -> None:
-        found = checkpoints.read()
+        found = read_checkpoint(self.ranks, checkpoints)
         if found is None:
             return
         document, tensors = found.document, found.tensors

@@ -99,8 +99,15 @@ def steps_for_epochs(n_epochs: float, n_vertices: int, vertex_batch: int) -> int
     return max(1, ceil(n_epochs * n_vertices / min(vertex_batch, n_vertices)))
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str, *, together: bool = False) -> torch.device:
     """Give the device of this name; "auto" chooses among those that are there.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    together
+        Whether several processes train together, which cannot exchange what is on MPS.
 
     Examples
     --------
@@ -111,7 +118,7 @@ def choose_device(name: str) -> torch.device:
         return _usable_device(name)
     if torch.cuda.is_available():
         return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    return torch.device("mps" if torch.backends.mps.is_available() and not together else "cpu")
 
 
 def _usable_device(name: str) -> torch.device:

@@ -1,0 +1,103 @@
+"""`corrvae fit` under PyTorch's own launcher: two processes are one run, also when one is killed and when all stop."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corrvae import load
+from support.fits import SMALL, fit, write_points
+
+ROOT = Path(__file__).parent.parent.parent
+LAUNCHER = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+PATIENCE = 600.0  # seconds, on a machine that has much else to do
+
+
+def start(*arguments, restarts=0) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [*LAUNCHER, "--max-restarts", str(restarts), "-m", "corrvae", "fit", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(happened, launcher):
+    end = time.monotonic() + PATIENCE
+    while not (found := happened()):
+        assert launcher.poll() is None, launcher.communicate()[1]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def newest_step(folder):
+    return max((int(place.name[5:]) for place in (folder / "checkpoint").glob("step-*")), default=0)
+
+
+def worker_of(launcher, rank):
+    """Give the process id of a rank, by what the launcher told it."""
+    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+        if f"\0RANK={rank}\0" in f"\0{Path(f'/proc/{child}/environ').read_text()}":
+            return int(child)
+    return None
+
+
+def test_two_processes_leave_the_model_of_one(tmp_path):
+    features, graph = write_points(tmp_path)
+    options = ("--features", features, "--graph", graph, *SMALL, "--posterior", "pairwise", "--validation", "0.2")
+    launcher = start(*options, "--out", tmp_path / "two", "--json")
+    said, errors = launcher.communicate(timeout=PATIENCE)
+    assert launcher.returncode == 0, errors
+    assert json.loads(said)["steps"] == 40  # once, though there are two
+    assert errors.count(f"{features}: 60 rows of 4 features") == 1
+    assert errors.count("step 40 of 40") == 1
+    assert fit(*options, "--out", tmp_path / "one", "--quiet").exit_code == 0
+    two, one = load(tmp_path / "two"), load(tmp_path / "one")
+    np.testing.assert_allclose(two.embedding_, one.embedding_, atol=1e-4)
+    assert two.best_step_ == one.best_step_
+    ours, theirs = (model.kneighbors(n_neighbors=3) for model in (two, one))
+    np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-3)
+    assert {place.name for place in (tmp_path / "two").iterdir()} == {
+        place.name for place in (tmp_path / "one").iterdir()
+    }
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the processes in /proc")
+def test_a_killed_process_ends_the_start_and_the_next_start_goes_on_until_it_is_stopped(tmp_path):
+    features, graph = write_points(tmp_path)
+    out = tmp_path / "run"
+    options = ("--features", features, "--graph", graph, *SMALL, "--steps", 10**8, "--checkpoint-every", "20")
+    launcher = start(*options, "--out", out, restarts=1)
+    wait_until(lambda: newest_step(out), launcher)
+    first = worker_of(launcher, 1)
+    os.kill(first, signal.SIGKILL)
+    other = wait_until(lambda: (found := worker_of(launcher, 1)) != first and found, launcher)
+    assert other is not None
+    reached = newest_step(out)
+    wait_until(lambda: newest_step(out) > reached, launcher)
+    os.kill(launcher.pid, signal.SIGTERM)
+    _, errors = launcher.communicate(timeout=PATIENCE)
+    assert launcher.returncode == 1, errors
+    assert errors.count("another process of this run has ended") == 1
+    assert f"The last checkpoint is {out / 'checkpoint'}" in errors
+    assert "exitcode  : 3" in errors or "exitcode: 3" in errors or "(exitcode: -9)" in errors
+    assert errors.count("the processes were started again") == 1
+    assert errors.count("stopped before the end") == 1
+    model = load(out)
+    assert model.stopped_ == "interrupted"
+    assert model.n_steps_ > reached
+    steps = model.history_["step"]
+    assert np.array_equal(steps, np.unique(steps))
+
+
+def test_what_is_wrong_is_said_once(tmp_path):
+    features, graph = write_points(tmp_path)
+    launcher = start("--features", features, "--graph", graph, "--out", tmp_path / "run", "--vertex-batch", "1")
+    _, errors = launcher.communicate(timeout=PATIENCE)
+    assert launcher.returncode == 1
+    assert errors.count("vertex_batch=1 cannot be shared among 2 processes") == 1
+    assert not (tmp_path / "run").exists()
