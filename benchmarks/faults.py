@@ -22,7 +22,7 @@ from corrvae.errors import FolderError
 from corrvae.persistence import read_folder
 from corrvae.training.checkpoints import KIND as CHECKPOINT
 from measure import merged, versions, write_results
-from nursery import Call, Nursery
+from nursery import Call, Ending, Nursery
 
 KILLED = -int(signal.SIGKILL)
 STEPS = 20
@@ -84,6 +84,52 @@ def kill_saving(nursery: Nursery, folder: Path, kills: int, seed: int) -> dict:
     left = sorted(place.name for place in folder.iterdir() if place.name.startswith("."))
     expect(not left, f"left behind: {left}")
     return {"kills": kills, "saves": saves, "found_each": sorted(found.values())}
+
+
+def write_files(folder: Path) -> list[str]:
+    """Write the data as files; give the arguments of a run of the program on them, but for its folder."""
+    counts, graph = fragile.data()
+    rows = [",".join([f"v{i}", *map(str, row.astype(int))]) for i, row in enumerate(counts)]
+    (folder / "x.csv").write_text("id," + ",".join(f"f{k}" for k in range(counts.shape[1])) + "\n" + "\n".join(rows))
+    (folder / "edges.csv").write_text("source,target\n" + "\n".join(f"v{i},v{j}" for i, j in graph.edges))
+    options = {"features": folder / "x.csv", "graph": folder / "edges.csv", "components": 2, "hidden": 6, "steps": 12}
+    options |= {"vertex-batch": 8, "checkpoint-every": 5, "likelihood": "multinomial", "validation": 0.2}
+    return ["fit", "--quiet", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
+
+
+def kill_program(nursery: Nursery, folder: Path, every: int) -> dict:
+    """Kill `corrvae fit` at each of its file operations (or every so many); going on gives the files of a whole run."""
+    fit = write_files(folder)
+    total = _run(nursery, [*fit, "--out", str(folder / "whole")], folder / "whole", None).result
+    wanted, begun_again = _files(folder / "whole"), 0
+    # the last ones put the model into its place
+    moments = sorted({*range(1, total + 1, every), *range(total - 8, total + 1)})
+    for at in moments:
+        out = folder / f"killed-{at}"
+        ending = _run(nursery, [*fit, "--out", str(out)], out, at)
+        expect(ending.code == KILLED, f"killed at {at}: {ending.code} {ending.errors}")
+        begun = (out / "run.toml").exists()
+        begun_again += not begun
+        again = ["fit", "--quiet", "--out", str(out), "--resume"] if begun else [*fit, "--out", str(out)]
+        ending = _run(nursery, again, out, None)
+        expect(ending.code == 0, f"going on after a kill at {at}: {ending.code} {ending.errors}")
+        found = _files(out)
+        expect(found.keys() == wanted.keys(), f"after a kill at {at} there are {sorted(found)}")
+        differing = [name for name in wanted if name != "run.toml" and found[name] != wanted[name]]
+        expect(not differing, f"after a kill at {at} other bytes: {differing}")
+        shutil.rmtree(out)
+    return {"kills": len(moments), "operations": total, "begun_again": begun_again}
+
+
+def _run(nursery: Nursery, arguments: list[str], folder: Path, at: int | None) -> Ending:
+    (ending,) = nursery.run(
+        Call("fragile:program_killed", {"arguments": arguments, "folder": str(folder), "at": at}, timeout=600.0)
+    )
+    return ending
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {place.relative_to(folder).as_posix(): place.read_bytes() for place in folder.rglob("*") if place.is_file()}
 
 
 def make_models(folder: Path) -> list[tuple[str, str]]:
@@ -238,6 +284,7 @@ def main() -> None:
     with Nursery("fragile") as nursery, TemporaryDirectory() as place:
         for name, work in {
             "training killed": lambda folder: kill_training(nursery, folder, options.kills, options.seed),
+            "program killed": lambda folder: kill_program(nursery, folder, 1),
             "saving killed": lambda folder: kill_saving(nursery, folder, options.kills, options.seed),
             "files limited in size": lambda folder: starve(nursery, folder, [*range(200, 12_000, 400)]),
             "disk full": lambda folder: fill_disk(nursery),

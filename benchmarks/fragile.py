@@ -1,6 +1,8 @@
 """Small pieces of work that are interrupted, starved and watched by the tests of faults and by ``faults.py``."""
 
 import hashlib
+import os
+import signal
 import sys
 import time
 import warnings
@@ -173,6 +175,30 @@ def program(arguments: list[str]) -> None:
     from corrvae.cli import app
 
     app(arguments)
+
+
+def program_killed(arguments: list[str], folder: str, at: int | None) -> int:
+    """Run the command line, and kill it as it is about to do its `at`-th thing to the files of a folder; count them."""
+    seen = 0
+
+    def watch(event: str, about: tuple[Any, ...]) -> None:
+        nonlocal seen
+        if event not in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"):
+            return
+        if event == "open" and not (isinstance(about[2], int) and about[2] & (os.O_WRONLY | os.O_RDWR)):
+            return
+        if any(isinstance(part, str | bytes | os.PathLike) and os.fsdecode(part).startswith(folder) for part in about):
+            seen += 1
+            if seen == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    try:
+        program(arguments)
+    except SystemExit as end:
+        if end.code:
+            raise
+    return seen
 
 
 def fit_wide(n_rows: int, n_columns: int, spare: int, dense: bool = False) -> dict[str, int]:

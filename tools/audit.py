@@ -6,6 +6,7 @@ database; where that cannot be reached, this is said, and nothing is claimed.
 
 import argparse
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -100,20 +101,37 @@ def show(packages: list[Package]) -> None:
 
 
 def look_for_vulnerabilities(packages: list[Package]) -> int:
-    """Ask pip-audit about exactly these versions; give its exit code."""
+    """Ask pip-audit about these very versions: 0 if no fault is known, 1 if one is, 2 if not all could be asked for."""
     if importlib.util.find_spec("pip_audit") is None:
         print("pip-audit is not installed: pip install pip-audit", file=sys.stderr)
         return 2
     pinned = "".join(f"{package.name}=={package.version.partition('+')[0]}\n" for package in packages)
-    command = [sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "--requirement", "/dev/stdin"]
-    done = subprocess.run(command, input=pinned, text=True, check=False)
-    if done.returncode not in (0, 1):
-        print("the database could not be asked: nothing is known of vulnerabilities", file=sys.stderr)
-    return done.returncode
+    options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
+    command = [sys.executable, "-m", "pip_audit", *options, "--requirement", "/dev/stdin"]
+    done = subprocess.run(command, input=pinned, stdout=subprocess.PIPE, text=True, check=False)
+    return judge(done.stdout, {package.name for package in packages})
+
+
+def judge(answer: str, asked: set[str]) -> int:
+    """Tell what pip-audit answered; what it passed over counts as not known, though it ends well itself."""
+    try:
+        found = {canonicalize_name(entry["name"]): entry for entry in json.loads(answer)["dependencies"]}
+    except (ValueError, LookupError, TypeError):
+        found = {}
+    vulnerable = [f"{name}: {fault['id']}" for name in found for fault in found[name].get("vulns", ())]
+    unknown = sorted(name for name in asked if "vulns" not in found.get(name, {}))
+    for line in vulnerable:
+        print(f"vulnerability in {line}", file=sys.stderr)
+    if unknown:
+        said = f"{len(unknown)} of {len(asked)} packages ({', '.join(unknown[:3])}{', ...' if unknown[3:] else ''})"
+        print(f"the database could not be asked about {said}: nothing is known of them", file=sys.stderr)
+    elif not vulnerable:
+        print(f"no vulnerability is known in {len(asked)} packages")
+    return 1 if vulnerable else 2 if unknown else 0
 
 
 def main() -> int:
-    """Run the audit; 1 if a licence must be looked at or a vulnerability is known."""
+    """Run the audit; 1 if a licence must be looked at or a vulnerability is known, 2 if one could not be asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vulnerabilities", action="store_true", help="ask a public database, over the network")
     options = parser.parse_args()

@@ -217,6 +217,16 @@ def test_what_a_killed_run_left_as_it_began_is_not_in_the_way(tmp_path):
     assert [place.name for place in tmp_path.iterdir()] == ["run.toml"]
 
 
+def test_what_a_run_that_is_over_does_not_need_is_removed(tmp_path):
+    folder = RunFolder(tmp_path)
+    for name in ("checkpoint/step-000000012", "model.new"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "run.toml").write_text("")
+    folder.tidy()
+    folder.tidy()
+    assert [place.name for place in tmp_path.iterdir()] == ["run.toml"]
+
+
 def test_parts_that_are_left_to_the_run_agree_with_it(tmp_path):
     folder = RunFolder(tmp_path / "run")
     kept = {**SETTINGS, "normalize": ["l2", "raw"]}

@@ -21,6 +21,12 @@ def test_saving_killed_ten_times_leaves_a_whole_model(nursery, tmp_path):
     assert record["saves"] >= 10  # each kill came after a save had replaced the model
 
 
+def test_the_program_killed_at_its_file_operations_goes_on_to_the_same_files(nursery, tmp_path):
+    record = faults.kill_program(nursery, tmp_path, every=12)
+    assert record["kills"] >= 10
+    assert 0 < record["begun_again"] < record["kills"]
+
+
 def test_files_that_cannot_grow_leave_the_checkpoint_before(nursery, tmp_path):
     record = faults.starve(nursery, tmp_path, limits=[100, 3000])
     assert record["cut_off"] == 2

@@ -1,6 +1,7 @@
 """What comes along with corrvae: few packages, each for a reason that the documentation gives, all freely licensed."""
 
 import importlib.util
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -36,6 +37,37 @@ def test_all_that_comes_along_is_freely_licensed():
     assert {"numpy", "torch", "pyarrow"} <= names
     assert "corrvae" not in names
     assert [package for package in packages if package.verdict == "LOOK AT IT"] == []
+
+
+def answered(**packages):
+    """What pip-audit prints: vulnerabilities of a package, or why it passed over it."""
+    entries = [
+        {"name": name, "version": "1", "vulns": [{"id": fault} for fault in said]}
+        if isinstance(said, list)
+        else {"name": name, "skip_reason": said}
+        for name, said in packages.items()
+    ]
+    return json.dumps({"dependencies": entries, "fixes": []})
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (answered(numpy=[], typing_extensions=[]), 0, "no vulnerability is known in 2 packages"),
+        (answered(numpy=["CVE-1"], typing_extensions=[]), 1, "vulnerability in numpy: CVE-1"),
+        (
+            answered(numpy=[], typing_extensions="not found"),
+            2,
+            "asked about 1 of 2 packages (typing-extensions): nothing",
+        ),
+        (answered(numpy=[]), 2, "1 of 2 packages (typing-extensions)"),
+        ("", 2, "2 of 2 packages (numpy, typing-extensions)"),  # no network: it says so on stderr, and nothing here
+        ("[]", 2, "nothing is known of them"),
+    ],
+)
+def test_what_could_not_be_asked_is_not_told_as_safe(answer, code, words, capsys):
+    assert audit.judge(answer, {"numpy", "typing-extensions"}) == code
+    assert words in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,12 @@ class RunFolder:
         new.rmdir()
         sync(self.path)  # before that which could make it again goes
         if model.stopped_ != "interrupted":
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Remove what a run that is over does not need, also after one that was killed as it did so."""
+        for place in (self.checkpoint, self.path / _NEW):
+            shutil.rmtree(place, ignore_errors=True)
 
     def _refuse_to_resume(self) -> None:
         if not (self.path / RUN).is_file():

@@ -169,6 +169,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks
     if stopped in ("finished", "early"):
         from corrvae import load
 
+        folder.tidy()
         say(f"the run in {request.out} is finished; there is nothing to go on with")
         return _outcome(request, settings, folder.found(), load(request.out))
     for name in ("threads", "checkpoint_every"):
