@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.errors import DataFileError
-from corrvae.ranks import Ranks, alone, current_ranks, is_launched, join_ranks
+from corrvae.ranks import Ranks, alone, current_ranks, is_launched, join_ranks, lost_by
 from support.several import run_ranks
 
 COUNT = 3
@@ -134,3 +134,9 @@ def lose_one():
 def test_a_rank_that_ends_is_told_to_the_others(tmp_path):
     with pytest.raises(FileNotFoundError, match="result-1"):  # the others found out
         run_ranks(2, lose_one)
+
+
+def test_a_loss_is_told_in_the_first_words_of_the_connection():
+    said = "[/gloo/tcp/pair.cc:537] Read error [127.0.0.1]:23231: Connection reset by peer. This is caused by.\nMore."
+    assert lost_by(RuntimeError(said)).problem == "Read error [127.0.0.1]:23231: Connection reset by peer"
+    assert lost_by(RuntimeError("")).problem == "no reason given"

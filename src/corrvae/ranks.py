@@ -6,6 +6,7 @@ nothing is sent. Arrays travel as tensors, objects as JSON: no rank reads a pick
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -210,6 +211,7 @@ def join_ranks() -> Iterator[Ranks]:
     """
     import torch
     import torch.distributed as group
+    from torch.distributed.rendezvous import rendezvous
 
     if not is_launched() or (group.is_available() and group.is_initialized()):
         yield current_ranks()
@@ -217,7 +219,11 @@ def join_ranks() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     with _told_as_loss():
-        group.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        # A launcher that starts its processes again keeps the store, with the addresses of those that have ended.
+        store, index, count = next(rendezvous("env://"))
+        store = group.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        group.init_process_group(backend, store=store, rank=index, world_size=count)
     try:
         yield current_ranks()
     finally:
@@ -231,7 +237,19 @@ def _told_as_loss() -> Iterator[None]:
     try:
         yield
     except (group.DistError, RuntimeError) as error:
-        raise LostRankError(next(iter(str(error).splitlines()), "no reason given")) from error
+        raise lost_by(error) from error
+
+
+def lost_by(error: Exception) -> LostRankError:
+    """Give the error of a connection as that of a lost rank, in its first words, without a place in a library's source.
+
+    Examples
+    --------
+    >>> print(lost_by(RuntimeError("[/gloo/pair.cc:5] Connection reset by peer. This is typically caused by others.")))
+    another process of this run has ended or cannot be reached (Connection reset by peer)
+    """
+    words = re.sub(r"\[[^]\s]+:\d+\] ", "", next(iter(str(error).splitlines()), ""))
+    return LostRankError(words.partition(". ")[0].removesuffix(".") or "no reason given")
 
 
 def _described(error: Exception) -> tuple[str, str, int | None]:

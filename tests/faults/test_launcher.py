@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,17 @@ LAUNCHER = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 PATIENCE = 600.0  # seconds, on a machine that has much else to do
 
 
-def start(*arguments, restarts=0) -> subprocess.Popen:
+@contextmanager
+def start(*arguments, restarts=0):
+    """Start the launcher, which ends its processes when it is asked to end."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     command = [*LAUNCHER, "--max-restarts", str(restarts), "-m", "corrvae", "fit", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as launcher:
+        try:
+            yield launcher
+        finally:
+            launcher.terminate()
 
 
 def wait_until(happened, launcher):
@@ -40,17 +48,18 @@ def newest_step(folder):
 
 def worker_of(launcher, rank):
     """Give the process id of a rank, by what the launcher told it."""
-    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
-        if f"\0RANK={rank}\0" in f"\0{Path(f'/proc/{child}/environ').read_text()}":
-            return int(child)
+    with suppress(OSError):  # one of them has just ended
+        for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+            if f"\0RANK={rank}\0" in f"\0{Path(f'/proc/{child}/environ').read_text()}":
+                return int(child)
     return None
 
 
 def test_two_processes_leave_the_model_of_one(tmp_path):
     features, graph = write_points(tmp_path)
     options = ("--features", features, "--graph", graph, *SMALL, "--posterior", "pairwise", "--validation", "0.2")
-    launcher = start(*options, "--out", tmp_path / "two", "--json")
-    said, errors = launcher.communicate(timeout=PATIENCE)
+    with start(*options, "--out", tmp_path / "two", "--json") as launcher:
+        said, errors = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 0, errors
     assert json.loads(said)["steps"] == 40  # once, though there are two
     assert errors.count(f"{features}: 60 rows of 4 features") == 1
@@ -71,20 +80,18 @@ def test_a_killed_process_ends_the_start_and_the_next_start_goes_on_until_it_is_
     features, graph = write_points(tmp_path)
     out = tmp_path / "run"
     options = ("--features", features, "--graph", graph, *SMALL, "--steps", 10**8, "--checkpoint-every", "20")
-    launcher = start(*options, "--out", out, restarts=1)
-    wait_until(lambda: newest_step(out), launcher)
-    first = worker_of(launcher, 1)
-    os.kill(first, signal.SIGKILL)
-    other = wait_until(lambda: (found := worker_of(launcher, 1)) != first and found, launcher)
-    assert other is not None
-    reached = newest_step(out)
-    wait_until(lambda: newest_step(out) > reached, launcher)
-    os.kill(launcher.pid, signal.SIGTERM)
-    _, errors = launcher.communicate(timeout=PATIENCE)
+    with start(*options, "--out", out, restarts=1) as launcher:
+        wait_until(lambda: newest_step(out), launcher)
+        first = wait_until(lambda: worker_of(launcher, 1), launcher)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: worker_of(launcher, 1) not in (first, None), launcher)
+        reached = newest_step(out)
+        wait_until(lambda: newest_step(out) > reached, launcher)
+        launcher.terminate()
+        _, errors = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 1, errors
     assert errors.count("another process of this run has ended") == 1
     assert f"The last checkpoint is {out / 'checkpoint'}" in errors
-    assert "exitcode  : 3" in errors or "exitcode: 3" in errors or "(exitcode: -9)" in errors
     assert errors.count("the processes were started again") == 1
     assert errors.count("stopped before the end") == 1
     model = load(out)
@@ -96,8 +103,8 @@ def test_a_killed_process_ends_the_start_and_the_next_start_goes_on_until_it_is_
 
 def test_what_is_wrong_is_said_once(tmp_path):
     features, graph = write_points(tmp_path)
-    launcher = start("--features", features, "--graph", graph, "--out", tmp_path / "run", "--vertex-batch", "1")
-    _, errors = launcher.communicate(timeout=PATIENCE)
+    with start("--features", features, "--graph", graph, "--out", tmp_path / "run", "--vertex-batch", "1") as launcher:
+        _, errors = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 1
     assert errors.count("vertex_batch=1 cannot be shared among 2 processes") == 1
     assert not (tmp_path / "run").exists()

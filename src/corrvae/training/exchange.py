@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.distributed import DistError
 from torch.nn.parallel import DistributedDataParallel
 
-from corrvae.errors import FolderError, LostRankError
+from corrvae.errors import FolderError
 from corrvae.objectives import Terms
 from corrvae.persistence import Folder
-from corrvae.ranks import Ranks
+from corrvae.ranks import Ranks, lost_by
 from corrvae.training.checkpoints import CheckpointFolder
 
 # gloo has no error of its own, and its words are all there is to know it by
@@ -215,7 +215,6 @@ def told_as_loss() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = str(error)
-        if not isinstance(error, DistError) and not any(part in words.lower() for part in _OF_CONNECTIONS):
+        if not isinstance(error, DistError) and not any(part in str(error).lower() for part in _OF_CONNECTIONS):
             raise
-        raise LostRankError(next(iter(words.splitlines()), "no reason given")) from error
+        raise lost_by(error) from error

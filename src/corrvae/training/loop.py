@@ -106,12 +106,12 @@ def train(
                 if hasattr(callback, "__enter__"):
                     stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
             with listen_for_interrupt() as interrupt:
+                run.interrupt = interrupt
                 while run.stopped is None:
-                    progress = run.advance(asked=interrupt.asked)
+                    progress = run.advance()
                     for callback in callbacks:
                         callback(progress)
-                    # several ranks leave at one step: that at which all of them knew
-                    if run.stopped is None and (interrupt.asked if run.ranks.count == 1 else run.asked):
+                    if run.asked and run.stopped is None:
                         run.stopped = "interrupted"
                     run.save_if_due()
     except LostRankError as error:

@@ -25,6 +25,7 @@ from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
 from corrvae.training.exchange import GradientExchange, agree, check_alike, hand_out, hear, read_checkpoint, weigh_share
 from corrvae.training.history import History, Progress, RunningMeans, is_number
+from corrvae.training.interrupts import Interrupt
 from corrvae.training.noise import SharedNoise
 from corrvae.training.settings import TrainingSettings, choose_device
 
@@ -52,8 +53,8 @@ class Run:
         The best of them.
     stopped : str or None
         Why the run is over; ``None`` while it is not.
-    asked : bool
-        Whether any rank had been asked to stop when the last step was made; False in a run of one.
+    interrupt : Interrupt
+        Whether this rank has been asked to stop.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Run:
         self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
         self.step, self.seconds = 0, 0.0
         self.stopped: Stopped | None = None
-        self.asked = False
+        self.interrupt, self._any_asked = Interrupt(), False
         self.checkpoints: CheckpointFolder | None = None
         self._exchange: GradientExchange | None = None
         self._noise = SharedNoise(model, self.generator, self.ranks, self.batches.n_drawn)
@@ -96,8 +97,8 @@ class Run:
         self.timetable = Timetable(settings)
         self._begun = time.monotonic() - self.seconds
 
-    def advance(self, *, asked: bool = False) -> Progress:
-        """Make a step, and evaluate if it is time to; `asked` tells the other ranks that this one is to stop."""
+    def advance(self) -> Progress:
+        """Make a step, and evaluate if it is time to."""
         settings = self.settings
         warmup = 1.0 if self.step >= settings.warmup_steps else self.step / settings.warmup_steps
         drawn = self.batches.next()
@@ -110,8 +111,8 @@ class Run:
             values = terms.numbers()
         else:
             terms = self._exchange.climb(self._share_of_terms(drawn, warmup))
-            agreed = agree(self.ranks, terms.numbers(), asked=asked)
-            values, self.asked = agreed.values, agreed.asked
+            agreed = agree(self.ranks, terms.numbers(), asked=self.interrupt.asked)
+            values, self._any_asked = agreed.values, agreed.asked
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)
         self.adam.step()
@@ -125,6 +126,11 @@ class Run:
             self.stopped = "finished"
         self.seconds = time.monotonic() - self._begun
         return Progress(self.step, settings.max_steps, self.epoch, self.seconds, values["total"], evaluation)
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop; of several ranks, whether any was to at the last step, so that all leave at one."""
+        return self.interrupt.asked if self.ranks.count == 1 else self._any_asked
 
     @property
     def epoch(self) -> float:
