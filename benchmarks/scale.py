@@ -5,8 +5,8 @@
 Each size is one process that does what a user does: fit CVAE_corr with the bilinear pair network at the paper's sizes
 (spanning weights, steps, the embedding of all rows), embed all rows again, and look for the 20 nearest of 1,000 points.
 Ratings and graph are generated, both with a power law: 20 items of 3,000 a row, 5 edges a vertex. Memory is the peak of
-that process. Then one process and two, of one thread each, do the same work through PyTorch's launcher: with one saved
-model for embeddings and neighbours, and with the fit that each makes for steps and spanning weights.
+that process. Then one process and two, of one thread and core each, do the same work through PyTorch's launcher: with
+one saved model for embeddings and neighbours, and with the fit that each makes for steps and spanning weights.
 """
 
 import argparse
@@ -133,6 +133,9 @@ def shared(*, threads: int, path: str, folder: str, steps: int, queries: int) ->
     from corrvae.ranks import alone, join_ranks
 
     torch.set_num_threads(threads)
+    if hasattr(os, "sched_setaffinity"):  # spanning weights take as many threads as there are cores to run on
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(os.environ.get("LOCAL_RANK", "0")) % len(cores)]})
     with join_ranks() as ranks:
         with alone():
             warm_up()
