@@ -60,7 +60,7 @@ def shard_tables(
 
     The result is what `read_features` makes of the tables one after the other: ids and items in the order in which they
     are first named, and values of the same two added up. Memory is taken for ids, items and a number for each row, and
-    some 200 MB besides, however many entries there are. While it works, the disk holds up to 24 bytes for each row of
+    some 500 MB besides, however many entries there are. While it works, the disk holds up to 24 bytes for each row of
     the tables; in the end 8 for each entry.
 
     Parameters
