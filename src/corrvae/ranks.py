@@ -211,6 +211,7 @@ def join_ranks() -> Iterator[Ranks]:
     """
     import torch
     import torch.distributed as group
+    from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     if not is_launched() or (group.is_available() and group.is_initialized()):
@@ -221,7 +222,7 @@ def join_ranks() -> Iterator[Ranks]:
     with _told_as_loss():
         # A launcher that starts its processes again keeps the store, with the addresses of those that have ended.
         store, index, count = next(rendezvous("env://"))
-        store = group.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         group.init_process_group(backend, store=store, rank=index, world_size=count)
     try:
