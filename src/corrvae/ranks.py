@@ -221,7 +221,8 @@ def join_ranks() -> Iterator[Ranks]:
     with _told_as_loss():
         # A launcher that starts its processes again keeps the store, with the addresses of those that have ended.
         store, index, count = next(rendezvous("env://"))
-        store = group.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = group.PrefixStore(f"start {attempt}", store)  # pyright: ignore[reportPrivateImportUsage]
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         group.init_process_group(backend, store=store, rank=index, world_size=count)
     try:
