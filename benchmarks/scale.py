@@ -5,8 +5,8 @@
 Each size is one process that does what a user does: fit CVAE_corr with the bilinear pair network at the paper's sizes
 (spanning weights, steps, the embedding of all rows), embed all rows again, and look for the 20 nearest of 1,000 points.
 Ratings and graph are generated, both with a power law: 20 items of 3,000 a row, 5 edges a vertex. Memory is the peak of
-that process. Then one process and two, of one thread and core each, do the same work through PyTorch's launcher: with one saved
-model for embeddings and neighbours, and with the fit that each makes for steps and spanning weights.
+that process. Then one process and two, of one thread and core each, do the same work through PyTorch's launcher: with
+one saved model for embeddings and neighbours, and with the fit that each makes for steps and spanning weights.
 """
 
 import argparse
