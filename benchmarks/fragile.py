@@ -177,6 +177,20 @@ def program(arguments: list[str]) -> None:
     app(arguments)
 
 
+def program_signalled(arguments: list[str], number: int) -> None:
+    """Run the command line, which receives a signal as it is about to read its files."""
+    from corrvae.cli import running
+
+    read = running.read_inputs
+
+    def signalled(*settings: Any) -> Any:
+        signal.raise_signal(signal.Signals(number))
+        return read(*settings)
+
+    running.read_inputs = signalled
+    program(arguments)
+
+
 def program_killed(arguments: list[str], folder: str, at: int | None) -> int:
     """Run the command line, and kill it as it is about to do its `at`-th thing to the files of a folder; count them."""
     seen = 0
