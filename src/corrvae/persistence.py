@@ -35,8 +35,7 @@ _FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parq
 
 # What a folder may claim before it counts as damaged: nothing that we write comes near these.
 MOST_DOCUMENT_BYTES = 256 * 2**20
-_DEEPEST_DOCUMENT = 64
-_READ_TRIES = 20
+_DEEPEST_DOCUMENT, _READ_TRIES = 64, 20
 
 
 @final
@@ -432,12 +431,8 @@ def _is_claim(claim: Any) -> bool:
 def _is_shallow(document: Any) -> bool:
     level = [document]
     for _ in range(_DEEPEST_DOCUMENT):
-        level = [
-            child
-            for part in level
-            if isinstance(part, dict | list)
-            for child in (part.values() if isinstance(part, dict) else part)
-        ]
+        inner = (part for part in level if isinstance(part, dict | list))
+        level = [child for part in inner for child in (part.values() if isinstance(part, dict) else part)]
         if not level:
             return True
     return False

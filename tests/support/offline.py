@@ -1,6 +1,7 @@
 """No test reaches another machine, nor a program that a test starts: who tries is stopped before anything is sent."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ _LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"
 _UNGUARDED = {"-I", "-E", "-S"}  # with which Python does not read what guards it
 _STARTUP = str(Path(__file__).parent / "startup")
 _ADDRESSED = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_OWN_NAME = platform.node()  # the launcher of several processes asks for it
 
 
 class ReachesOutError(RuntimeError):
@@ -20,7 +22,7 @@ def is_here(host: Any) -> bool:
     """Whether a host is this machine."""
     if isinstance(host, bytes | bytearray):
         host = host.decode(errors="replace")
-    return host in (None, "", "localhost", "::1", "0.0.0.0") or str(host).startswith("127.")
+    return host in (None, "", "localhost", "::1", "0.0.0.0", _OWN_NAME) or str(host).startswith("127.")
 
 
 def refuse_elsewhere(event: str, arguments: tuple[Any, ...]) -> None:

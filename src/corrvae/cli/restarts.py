@@ -1,7 +1,7 @@
 """What PyTorch's launcher tells of the starts of a command: which launch it is, and whether it was started again."""
 
 import os
-import socket
+import platform
 
 
 def launch_name() -> str | None:
@@ -14,7 +14,7 @@ def launch_name() -> str | None:
     """
     name = os.environ.get("TORCHELASTIC_RUN_ID")
     if name == "none":  # nobody gave one; but the launcher stays while it starts its processes again
-        return f"{socket.gethostname()} {os.getppid()}"
+        return f"{platform.node()} {os.getppid()}"
     return name
 
 
