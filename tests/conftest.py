@@ -30,8 +30,10 @@ install_import_hook(_checked_modules(), "support.typecheck.check")
 support.offline.guard()
 support.offline.guard_children()
 
-settings.register_profile("tests", deadline=None)  # the first call of a kernel compiles it
-settings.register_profile("ci", deadline=None, derandomize=True)
+# The first call of a kernel compiles it. Half of the usual examples: new ones are drawn each time, and all of the tests
+# together have ten minutes; benchmarks/fuzz.py is the long form.
+settings.register_profile("tests", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 

@@ -26,6 +26,7 @@ from corrvae.nn.inputs import Normalization
 from corrvae.objectives import Gamma
 from corrvae.parameters import CONSTRAINTS, check_parameters
 from corrvae.posterior import Posterior
+from corrvae.ranks import current_ranks
 from corrvae.retrieval import Retrieval
 from corrvae.tables import Table, check_weights, fingerprint, own_copy, read_table, row_totals
 from corrvae.training import Callback, TrainingResult
@@ -442,9 +443,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _remember_rows(self, table: Table, rows: AlignedRows, weights: np.ndarray | None) -> None:
         """Keep what the fitted model knows of its training rows."""
         self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, weights
-        posterior = infer_posterior(self.model_, self._table(table))
+        posterior = infer_posterior(self.model_, self._table(table), ranks=current_ranks())
         self.embedding_, self.stddev_ = (np.ascontiguousarray(part) for part in (posterior.mean, posterior.stddev))
         self.tau_ = tau_of(self.model_, int(self.n_components))
-        self.total_ = float(np.median(row_totals(table.matrix)))
-        self.fingerprint_ = fingerprint(table.matrix)
+        self.total_, self.fingerprint_ = float(np.median(row_totals(table.matrix))), fingerprint(table.matrix)
         self.features_ = own_copy(table.matrix) if self.posterior == "pairwise" else None

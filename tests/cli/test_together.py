@@ -1,8 +1,6 @@
 """Commands that the launcher runs in several processes."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 import typer
@@ -100,11 +98,3 @@ def test_a_process_by_itself_speaks(monkeypatch, capsys):
             raise LostRankError("closed")
         assert ended.value.exit_code == FAILED
         assert "another process of this run has ended" in capsys.readouterr().err  # by all that are left
-
-
-def test_the_launcher_runs_commands(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "corrvae"]
-    asked = QUESTIONS["links"][:-1]
-    done = subprocess.run([*launcher, *asked], capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stdout) == (0, ask(asked)[1]), done.stderr
