@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +21,8 @@ from corrvae.errors import LostRankError
 
 # What the launcher (torchrun) tells the processes that it starts.
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+# How long a rank waits while another works (exact weights, validation, saving). One that ends is noticed at once.
+_PATIENCE = timedelta(days=1)
 # What one rank can fail by in its own part of the work, and the others are told.
 _FAILURES = (MemoryError, OSError, TypeError, ValueError, RuntimeError)
 _TOLD = "told_to_all_ranks"  # of an error that every rank raises
@@ -217,14 +220,15 @@ def join_ranks() -> Iterator[Ranks]:
     if not is_launched() or (group.is_available() and group.is_initialized()):
         yield current_ranks()
         return
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    own_device = int(os.environ.get("LOCAL_RANK", "0"))
+    if own_device < torch.cuda.device_count():  # there may be more processes than devices, and all on the CPU
+        torch.cuda.set_device(own_device)
     with _told_as_loss():
         # A launcher that starts its processes again keeps the store, with the addresses of those that have ended.
         store, index, count = next(rendezvous("env://"))
         store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        group.init_process_group(backend, store=store, rank=index, world_size=count)
+        group.init_process_group(backend, store=store, rank=index, world_size=count, timeout=_PATIENCE)
     try:
         yield current_ranks()
     finally:

@@ -94,8 +94,9 @@ def run_fit(request: Request) -> Outcome:
             with ranks.agreed():
                 if request.resume and request.overwrite:
                     raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
-                again = ranks.is_first and is_restart() and folder.was_begun_by(launch_name())
-            if again := ranks.tell(again):
+                again = ranks.is_first and folder.was_begun_by(launch_name())
+            # each machine's launcher counts its own restarts, and that of the first rank may have made none
+            if again := ranks.any(is_restart()) and ranks.tell(again):
                 say("the processes were started again; the run goes on from its last checkpoint, if there is one")
             if request.resume or again:
                 return _resume(request, folder, {**config, **options}, ranks, say)

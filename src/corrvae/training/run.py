@@ -84,7 +84,8 @@ class Run:
         if settings.checkpoint is not None or self.ranks.count > 1:
             run = describe_run(model, data, settings, validation, self.device)
             if self.ranks.count > 1:
-                check_alike(self.ranks, {**run, "checkpoint": settings.checkpoint is not None})
+                alone = {"checkpoint": settings.checkpoint is not None, "resume": settings.resume}
+                check_alike(self.ranks, {**run, **alone, "max_steps": settings.max_steps})
                 model.load_state_dict(hand_out(self.ranks, model.state_dict()))
                 self._exchange = GradientExchange(model)
             if settings.checkpoint is not None:
