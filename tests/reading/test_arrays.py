@@ -111,6 +111,21 @@ def test_a_sparse_matrix_cannot_claim_rows_without_end(tmp_path):
         read_features(tmp_path / "x.npz")
 
 
+def test_a_sparse_matrix_cannot_claim_columns_without_end(tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", sparse.coo_array(([1.0], ([0], [0])), shape=(3, 10**12)))
+    with pytest.raises(DataFileError, match="claims 1,000,000,000,000 columns, too many for its size"):
+        read_features(tmp_path / "x.npz")
+
+
+def test_many_small_claims_are_one_large_claim(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        for number in range(20):
+            with archive.open(f"part{number}.npy", "w") as file:
+                np.lib.format.write_array(file, np.zeros(2**21 - 100))
+    with pytest.raises(DataFileError, match=r"its arrays claim 335,\d+,\d+ bytes in"):
+        read_features(tmp_path / "x.npz")
+
+
 def test_strange_members_are_refused(tmp_path):
     for content in (b"", b"text", header("(2, 2)", "|O"), header("(-1, 2)"), b"\x93NUMPY\x09\x00" + bytes(9)):
         with pytest.raises(DataFileError, match="cannot be read as arrays"):

@@ -67,6 +67,9 @@ def read_npz(path: Path) -> Features:
 def check_archive(path: Path, stream: Any) -> None:
     """Refuse arrays that claim to be larger than they are, before memory is taken for them."""
     with zipfile.ZipFile(stream) as archive:
+        whole, held = sum(member.file_size for member in archive.infolist()), path.stat().st_size
+        if whole > _MOST_TIMES * held + _ALWAYS_BYTES:  # each by itself may be small enough
+            raise DataFileError(path, f"its arrays claim {whole:,} bytes in {held:,}")
         for member in archive.infolist():
             if member.file_size > _MOST_TIMES * member.compress_size + _ALWAYS_BYTES:
                 raise DataFileError(
@@ -99,9 +102,9 @@ def _load_sparse(path: Path, stream: Any, arrays: Mapping[str, np.ndarray]) -> A
     """Load a sparse matrix, unless it has more rows or columns than memory for anything of its size."""
     most = _MOST_ROWS_A_BYTE * path.stat().st_size + _ALWAYS_ROWS
     shape = np.atleast_1d(arrays.get("shape", np.zeros(1, np.int64)))
-    rows = int(shape[0]) if shape.dtype.kind in "iu" else 0
-    if rows > most:
-        raise DataFileError(path, f"the matrix claims {rows:,} rows, too many for its size")
+    for length, what in zip(shape.tolist() if shape.dtype.kind in "iu" else (), ("rows", "columns"), strict=False):
+        if length > most:
+            raise DataFileError(path, f"the matrix claims {length:,} {what}, too many for its size")
     return sparse.load_npz(stream)
 
 
