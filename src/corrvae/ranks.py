@@ -18,12 +18,13 @@ from typing import Any, final
 import numpy as np
 
 from corrvae.errors import LostRankError
+from corrvae.meeting import meet
 
 # What the launcher (torchrun) tells the processes that it starts.
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # How long a rank waits while another works (exact weights, validation, saving). One that ends is noticed at once.
 _PATIENCE = timedelta(days=1)
-# What one rank can fail by in its own part of the work, and the others are told.
+# What the others can be told an error of one rank as; any other is a RuntimeError to them.
 _FAILURES = (MemoryError, OSError, TypeError, ValueError, RuntimeError)
 _TOLD = "told_to_all_ranks"  # of an error that every rank raises
 _alone: ContextVar[bool] = ContextVar("alone", default=False)
@@ -118,8 +119,7 @@ class Ranks:
         """Raise on every rank what one of them raises inside, so that none waits for a rank that has given up.
 
         A rank may fail here by itself only where the next exchange of the others is the end of this, or that of another
-        `agreed` inside. Of several errors that of the first rank counts. A lost rank, and what is no failure of the
-        work (Ctrl-C, a bug), is not told.
+        `agreed` inside. Of several errors that of the first rank counts. A lost rank and Ctrl-C are not told.
 
         Examples
         --------
@@ -133,7 +133,7 @@ class Ranks:
         failure: Exception | None = None
         try:
             yield
-        except _FAILURES as error:
+        except Exception as error:
             if isinstance(error, LostRankError) or getattr(error, _TOLD, False):
                 raise
             failure = error
@@ -226,7 +226,7 @@ def join_ranks() -> Iterator[Ranks]:
     with _told_as_loss():
         # A launcher that starts its processes again keeps the store, with the addresses of those that have ended.
         store, index, count = next(rendezvous("env://"))
-        store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        store = PrefixStore(meet(store, index, count), store)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         group.init_process_group(backend, store=store, rank=index, world_size=count, timeout=_PATIENCE)
     try:
@@ -259,7 +259,9 @@ def lost_by(error: Exception) -> LostRankError:
 
 def _described(error: Exception) -> tuple[str, str, int | None]:
     """Say of an error which kind it is, in its own words."""
-    kind = next(kind for kind in _FAILURES if isinstance(error, kind))
+    kind = next((kind for kind in _FAILURES if isinstance(error, kind)), None)
+    if kind is None:
+        return RuntimeError.__name__, f"{type(error).__name__}: {error}", None
     return kind.__name__, str(error), error.errno if isinstance(error, OSError) else None
 
 

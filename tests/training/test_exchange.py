@@ -1,6 +1,7 @@
 """Several ranks against one: the same steps, the same model, the same errors on all."""
 
 import signal
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,8 @@ from corrvae.nn import FeatureTable, LearnedTau
 from corrvae.objectives import Mean, Terms
 from corrvae.ranks import Ranks, current_ranks
 from corrvae.training import train
+from corrvae.training.checkpoints import CheckpointFolder
+from corrvae.training.evaluation import Evaluator
 from corrvae.training.exchange import agree, check_alike, hand_out, hear, told_as_loss, weigh_share
 from corrvae.training.run import Run
 from support.several import run_ranks
@@ -125,6 +128,59 @@ def refusals(folder):
     return said
 
 
+class TroubleError(Exception):
+    """What no library knows of."""
+
+
+class Troubled:
+    """A callback of rank 0 that fails in one of its moments."""
+
+    def __init__(self, moment):
+        self.moment = moment
+
+    def __enter__(self):
+        self.meet("enter")
+
+    def __call__(self, progress):
+        self.meet(progress.step)
+
+    def __exit__(self, *_):
+        self.meet("exit")
+
+    def meet(self, moment):
+        if moment == self.moment:
+            raise TroubleError(f"at {moment}")
+
+
+def fail_first(folder):
+    """Give what each rank meets when rank 0 fails in what it does by itself."""
+    met, last = {}, small_settings().max_steps
+
+    def note(name, call):
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+            call()
+        met[name] = type(caught.value).__name__, str(caught.value)
+
+    for moment in ("enter", 3, last, "exit"):
+        note(moment, partial(train, small_model(), small_data(), small_settings(), callbacks=[Troubled(moment)]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointFolder, "write", fail_by(OSError(28, "No space left on device")))
+        kept = small_settings(checkpoint=folder / "full", checkpoint_steps=2)
+        note("save", lambda: train(small_model(), small_data(), kept))
+        patch.setattr(CheckpointFolder, "clear", fail_by(OSError(13, "Permission denied")))
+        note("clear", lambda: train(small_model(), small_data(), replace(kept, resume=False)))
+        patch.setattr(Evaluator, "__call__", fail_by(MemoryError("no room")))
+        note("validate", lambda: train(small_model(), small_data(), small_settings(), validation=small_data(20, 1)))
+    return met
+
+
+def fail_by(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
 def stop_one():
     """Let a signal reach the second rank alone, and stop early on what the first one sees."""
 
@@ -157,11 +213,12 @@ def everything(folder):
         "trained": train_some(30),
         "begun": train_some(10, folder, 10),
         "refusals": refusals(folder),
+        "failures": fail_first(folder.parent),
         "stopped": stop_one(),
         "fitted": fit_together(),
         "heard": hear(ranks, [ranks.index, "é", None]),
         "handed": hand_out(ranks, tensors if ranks.is_first else {}),
-        "agreed": agree(ranks, {"total": float(ranks.index)}, asked=ranks.index == 1),
+        "agreed": agree(ranks, {"total": float(ranks.index)}, asked=ranks.index == 1, failed=False),
     }
 
 
@@ -262,6 +319,18 @@ def test_what_one_rank_meets_is_told_to_all(two):
     assert "this checkpoint belongs to another run" in first["another run"]
 
 
+def test_what_the_first_rank_fails_by_alone_ends_all_of_them(two):
+    first, second = (found["failures"] for found in two)
+    last = small_settings().max_steps
+    for moment in ("enter", 3, last, "exit"):
+        assert first[moment] == ("TroubleError", f"at {moment}")
+        assert second[moment] == ("RuntimeError", f"TroubleError: at {moment}")
+    for name, words in (("save", "No space left on device"), ("clear", "Permission denied")):
+        assert words in first[name][1]
+        assert words in second[name][1]
+    assert first["validate"] == second["validate"] == ("MemoryError", "no room")
+
+
 def test_all_ranks_leave_at_one_step(two):
     for found in two:
         assert found["stopped"][0] == ("interrupted", 6)  # one was asked after step 5; all knew with the next
@@ -278,6 +347,7 @@ def test_ranks_hear_each_other(two):
     for found in two:
         assert found["heard"] == [[0, "é", None], [1, "é", None]]
         assert (found["agreed"].values, found["agreed"].asked) == ({"total": 0.5}, True)
+        assert not found["agreed"].failed
         assert found["handed"]["a"].equal(torch.arange(3.0).reshape(1, 3))
         assert found["handed"]["b"].equal(torch.tensor(True))
         assert found["handed"]["c"].shape == (0,)

@@ -13,9 +13,8 @@ def launch_name() -> str | None:
     True
     """
     name = os.environ.get("TORCHELASTIC_RUN_ID")
-    if name == "none":  # nobody gave one; but the launcher stays while it starts its processes again
-        return f"{platform.node()} {os.getppid()}"
-    return name
+    # A launch of the same name may have been there before. The launcher stays while it starts its processes again.
+    return None if name is None else f"{name} {platform.node()} {os.getppid()}"
 
 
 def is_restart() -> bool:

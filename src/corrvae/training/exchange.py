@@ -33,10 +33,13 @@ class Agreed:
         The terms and the total of the whole step.
     asked
         Whether any rank was asked to stop.
+    failed
+        Whether any rank failed in what it did by itself since the step before.
     """
 
     values: dict[str, float]
     asked: bool
+    failed: bool
 
 
 @final
@@ -111,16 +114,17 @@ def weigh_share(terms: Terms, shares: Mapping[str, float]) -> Terms:
     return Terms(means, terms.factors)
 
 
-def agree(ranks: Ranks, values: Mapping[str, float], *, asked: bool) -> Agreed:
-    """Give the means of all ranks' terms, and whether any was asked to stop, in one exchange.
+def agree(ranks: Ranks, values: Mapping[str, float], *, asked: bool, failed: bool) -> Agreed:
+    """Give the means of all ranks' terms, and whether any was asked to stop or has failed, in one exchange.
 
     Examples
     --------
-    >>> agree(Ranks(), {"total": -3.0}, asked=False)
-    Agreed(values={'total': -3.0}, asked=False)
+    >>> agree(Ranks(), {"total": -3.0}, asked=False, failed=False)
+    Agreed(values={'total': -3.0}, asked=False, failed=False)
     """
-    *sums, n_asked = ranks.sum(np.array([*values.values(), float(asked)])).tolist()
-    return Agreed({name: total / ranks.count for name, total in zip(values, sums, strict=True)}, n_asked > 0)
+    *sums, n_asked, n_failed = ranks.sum(np.array([*values.values(), float(asked), float(failed)])).tolist()
+    means = {name: total / ranks.count for name, total in zip(values, sums, strict=True)}
+    return Agreed(means, n_asked > 0, n_failed > 0)
 
 
 def hear(ranks: Ranks, value: Any) -> list[Any]:
@@ -172,11 +176,12 @@ def read_checkpoint(ranks: Ranks, checkpoints: CheckpointFolder) -> Folder | Non
     if ranks.count == 1:
         return checkpoints.read()
     found, problem = None, None
-    if ranks.is_first:
-        try:
-            found = checkpoints.read()
-        except FolderError as error:
-            problem = [str(error.path), error.problem]
+    with ranks.agreed():
+        if ranks.is_first:
+            try:
+                found = checkpoints.read()
+            except FolderError as error:
+                problem = [str(error.path), error.problem]
     document, problem = ranks.tell([None if found is None else found.document, problem])
     if problem is not None:
         raise FolderError(*problem)

@@ -1,12 +1,13 @@
 """The training loop."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import final
 
 from corrvae.errors import LostRankError
 from corrvae.model import CorrelatedModel
+from corrvae.ranks import Ranks
 from corrvae.training.callbacks import Callback, check_callbacks
 from corrvae.training.data import TrainingData
 from corrvae.training.history import History
@@ -101,25 +102,37 @@ def train(
     mode = model.training
     model.train()
     try:
-        with ExitStack() as stack:
-            for callback in callbacks:
-                if hasattr(callback, "__enter__"):
-                    stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
-            with listen_for_interrupt() as interrupt:
-                run.interrupt = interrupt
-                while run.stopped is None:
-                    progress = run.advance()
+        with _entered(callbacks, run.ranks), listen_for_interrupt() as interrupt:
+            run.interrupt = interrupt
+            while run.stopped is None:
+                progress = run.advance()
+                with run.by_itself():
                     for callback in callbacks:
                         callback(progress)
-                    if run.asked and run.stopped is None:
-                        run.stopped = "interrupted"
+                if run.asked and run.stopped is None:
+                    run.stopped = "interrupted"
+                with run.by_itself():
                     run.save_if_due()
+            run.tell_failure()
     except LostRankError as error:
         raise run.lost(error) from error
     finally:
         model.train(mode)
     run.finish()
     return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
+
+
+@contextmanager
+def _entered(callbacks: Sequence[Callback], ranks: Ranks) -> Iterator[None]:
+    """Enter those callbacks that can be, and leave them at the end; what that fails by is told to all ranks."""
+    with ExitStack() as stack:
+        with ranks.agreed():
+            for callback in callbacks:
+                if hasattr(callback, "__enter__"):
+                    stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
+        yield
+        with ranks.agreed():
+            stack.pop_all().close()
 
 
 def _check(

@@ -78,6 +78,7 @@ class Run:
         self.step, self.seconds = 0, 0.0
         self.stopped: Stopped | None = None
         self.interrupt, self._any_asked = Interrupt(), False
+        self._failure: Exception | None = None
         self.checkpoints: CheckpointFolder | None = None
         self._exchange: GradientExchange | None = None
         self._noise = SharedNoise(model, self.generator, self.ranks, self.batches.n_drawn)
@@ -93,8 +94,10 @@ class Run:
         if self.checkpoints is not None:
             if settings.resume:
                 self._resume(self.checkpoints)
-            elif self.ranks.is_first:
-                self.checkpoints.clear()
+            else:
+                with self.ranks.agreed():
+                    if self.ranks.is_first:
+                        self.checkpoints.clear()
         self.timetable = Timetable(settings)
         self._begun = time.monotonic() - self.seconds
 
@@ -112,7 +115,10 @@ class Run:
             values = terms.numbers()
         else:
             terms = self._exchange.climb(self._share_of_terms(drawn, warmup))
-            agreed = agree(self.ranks, terms.numbers(), asked=self.interrupt.asked)
+            failed = self._failure is not None
+            agreed = agree(self.ranks, terms.numbers(), asked=self.interrupt.asked, failed=failed)
+            if agreed.failed:
+                self.tell_failure()
             values, self._any_asked = agreed.values, agreed.asked
         if not math.isfinite(values["total"]):
             self._break_at(terms, drawn)
@@ -127,6 +133,25 @@ class Run:
             self.stopped = "finished"
         self.seconds = time.monotonic() - self._begun
         return Progress(self.step, settings.max_steps, self.epoch, self.seconds, values["total"], evaluation)
+
+    @contextmanager
+    def by_itself(self) -> Iterator[None]:
+        """Do what the other ranks do not do; if it fails, all of them raise the error at their next exchange.
+
+        That is the one of the next step, which is not made, or `tell_failure` after the last.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.ranks.count == 1:
+                raise
+            self._failure = self._failure or error
+
+    def tell_failure(self) -> None:
+        """Raise on every rank what any of them failed by when it was by itself."""
+        with self.ranks.agreed():
+            if self._failure is not None:
+                raise self._failure
 
     @property
     def asked(self) -> bool:
@@ -173,10 +198,11 @@ class Run:
     def _validate(self) -> dict[str, float]:
         """Let rank 0 evaluate the validation data, and every rank know the result."""
         values, broken, evaluator = None, None, self.evaluator
-        if self.ranks.is_first and evaluator is not None:
-            values = evaluator(self.model)
-            if not all(map(math.isfinite, values.values())):
-                broken = evaluator.find_broken(self.model)
+        with self.ranks.agreed():
+            if self.ranks.is_first and evaluator is not None:
+                values = evaluator(self.model)
+                if not all(map(math.isfinite, values.values())):
+                    broken = evaluator.find_broken(self.model)
         values, broken = self.ranks.tell([values, broken])
         if broken is not None:
             self._check_weights()
