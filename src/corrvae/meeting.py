@@ -15,7 +15,7 @@ from uuid import uuid4
 from corrvae.errors import LostRankError
 
 if TYPE_CHECKING:
-    from torch.distributed import Store
+    from torch.distributed.distributed_c10d import Store
 
 _QUESTION = "corrvae question"
 _PAUSE = 0.05  # seconds between two looks

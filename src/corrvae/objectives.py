@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from corrvae.nn.autoencoding import differentiate
 from corrvae.nn.closed_forms import draw_and_compare, kl_from_standard, log_cosh
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
@@ -109,17 +110,25 @@ class Terms:
         """The evidence lower bound: the objective without the terms that gamma adds."""
         return self.reconstruction - self.singleton - self.edge
 
-    def climb(self) -> None:
+    def climb(self, *, hooked: bool = True) -> None:
         """Add the gradient of the objective to every parameter's, as ``total.backward()`` would.
 
         The objective is linear in the means' values, so that its derivative begins with numbers that are known. To form
         the total, and to lead the derivative back through its sums, takes a twentieth of a small step.
+
+        Parameters
+        ----------
+        hooked
+            Whether functions may wait for gradients, as those of DistributedDataParallel do; if not, a step of the
+            library's own networks can do without torch's engine.
         """
         learned = [name for name, mean in self.means.items() if mean.values.requires_grad]
         if not learned:
             raise ValueError("nothing that this objective depends on is to be learned")
         values = [self.means[name].values for name in learned]
         slopes = [self.means[name].slope(self.factors[name]) for name in learned]
+        if not hooked and differentiate(values, slopes):
+            return
         _Slopes.apply(slopes, *values).backward()  # pyright: ignore[reportAttributeAccessIssue]
 
     def numbers(self) -> dict[str, float]:

@@ -3,7 +3,7 @@ import torch
 from scipy import sparse
 
 from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, make_likelihood
-from corrvae.nn.autoencoding import autoencode
+from corrvae.nn.autoencoding import autoencode, differentiate
 from corrvae.nn.closed_forms import draw_and_compare
 from corrvae.nn.prior import PairPrior
 
@@ -93,3 +93,44 @@ def test_rows_of_another_width_are_refused():
     rows, form = DenseRows(torch.ones(2, N_FEATURES + 1)), PairPrior.of(0.9, DIM).form_independent
     with pytest.raises(ValueError, match=f"have {N_FEATURES + 1} columns"):
         autoencode(encoder, decoder, likelihood, rows, torch.ones(1, DIM), rows, torch.tensor([[0, 1]]), form)
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 5)])
+@pytest.mark.parametrize("n_edges", [0, 6])
+def test_gradients_without_the_engine_are_those_of_the_engine(hidden, n_edges):
+    encoder, decoder, likelihood = networks(hidden, "multinomial")
+    rows, generator = features(is_sparse=True), torch.Generator().manual_seed(2)
+    noise = torch.randn(N_DRAWN, DIM, dtype=torch.float64, generator=generator)
+    edges = torch.randint(0, N_ROWS, (n_edges, 2), generator=generator)
+    form = PairPrior.of(0.9, DIM, torch.float64).form_independent
+    parameters = [*encoder.parameters(), *decoder.parameters()]
+    parameters[-1].requires_grad_(False)
+    found = autoencode(encoder, decoder, likelihood, rows, noise, rows, edges, form)
+    # not all of the results, and not in their order; without edges these have no form
+    values = [found.kl, found.log_prob] if n_edges == 0 else [found.quadratic, found.log_prob]
+    slopes = [torch.randn(len(value), dtype=torch.float64, generator=generator) for value in values]
+    torch.autograd.backward(values, slopes, retain_graph=True)
+    expected = [None if parameter.grad is None else parameter.grad.clone() for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    for times in (1, 2):  # it adds to what is there
+        assert differentiate(values, slopes)
+        for parameter, gradient in zip(parameters, expected, strict=True):
+            if gradient is None:
+                assert parameter.grad is None
+            else:
+                torch.testing.assert_close(parameter.grad, times * gradient)
+                assert not parameter.grad.requires_grad
+    assert expected[-1] is None
+    assert sum(gradient is not None for gradient in expected) == len(parameters) - 1
+
+
+def test_values_of_two_calls_are_left_to_the_engine():
+    encoder, decoder, likelihood = networks((5,), "multinomial")
+    rows, form = features(is_sparse=True), PairPrior.of(0.9, DIM, torch.float64).form_independent
+    given = rows, torch.ones(N_DRAWN, DIM, dtype=torch.float64), rows, torch.tensor([[0, 8]]), form
+    first, second = (autoencode(encoder, decoder, likelihood, *given) for _ in range(2))
+    ones = [torch.ones_like(value) for value in (first.kl, second.log_prob)]
+    assert not differentiate([first.kl, second.log_prob], ones)
+    assert not differentiate([first.kl * 2, first.log_prob], ones)
+    assert all(parameter.grad is None for parameter in encoder.parameters())

@@ -3,10 +3,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import FeatureTable, LearnedTau
 from corrvae.persistence import read_folder, write_folder
+from corrvae.training.data import TrainingData
 from corrvae.training.evaluation import Evaluator
 from corrvae.training.run import Run
 from support.training import D, N, small_data, small_matrix, small_model, small_settings
@@ -16,10 +18,16 @@ def make(model=None, data=None, validation=None, **changes) -> Run:
     return Run(model or small_model(), data or small_data(), small_settings(**changes), validation)
 
 
-def test_steps_are_those_of_adam_on_the_same_draws():
+def sparse_data() -> TrainingData:
+    return small_data(table=FeatureTable(sparse.csr_array(small_matrix()), density_limit=1.0))
+
+
+@pytest.mark.parametrize("data", [small_data(), sparse_data()])
+@pytest.mark.parametrize("pair", [None, "perceptron"])
+def test_steps_are_those_of_adam_on_the_same_draws(pair, data):
     """Against a loop with torch's plain Adam that minimises."""
-    model, twin = small_model("perceptron"), small_model("perceptron")
-    run, draws = make(model, gamma=0.5, learning_rate=0.01), make(small_model("perceptron"), gamma=0.5)
+    model, twin = small_model(pair), small_model(pair)
+    run, draws = make(model, data, gamma=0.5, learning_rate=0.01), make(small_model(pair), data, gamma=0.5)
     adam = torch.optim.Adam(twin.parameters(), lr=0.01, fused=False, foreach=False)
     for _ in range(10):
         progress = run.advance()
@@ -31,6 +39,17 @@ def test_steps_are_those_of_adam_on_the_same_draws():
         assert progress.total == pytest.approx(-loss.item(), rel=1e-4)
     for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_somebody_who_waits_for_gradients_gets_them(register):
+    model, seen = small_model(), []
+    parameter = next(model.parameters())
+    getattr(parameter, register)(lambda _: seen.append(True))
+    run = make(model, sparse_data())
+    for _ in range(3):
+        run.advance()
+    assert len(seen) == 3
 
 
 def test_progress_and_the_historys_rows():

@@ -73,6 +73,7 @@ class Run:
             self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device, data.population)
         self.adam = Adam(list(model.parameters()), settings.learning_rate)
         self.population = data.population
+        self._hooked = any(_has_hooks(parameter) for parameter in model.parameters())
         self._vertices = np.empty(0, dtype=np.int64)  # of the step before
         self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
         self.step, self.seconds = 0, 0.0
@@ -111,7 +112,7 @@ class Run:
             terms = self.model.terms(
                 drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
             )
-            terms.climb()
+            terms.climb(hooked=self._hooked)
             values = terms.numbers()
         else:
             terms = self._exchange.climb(self._share_of_terms(drawn, warmup))
@@ -289,6 +290,11 @@ class Run:
                 self.stopped = "early"
             elif self.step >= self.settings.max_steps:
                 self.stopped = "finished"
+
+
+def _has_hooks(parameter: Tensor) -> bool:
+    """Say whether somebody waits for a parameter's gradient; torch has no public way to ask."""
+    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
