@@ -35,7 +35,7 @@ def meet(store: "Store", index: int, count: int, patience: timedelta = timedelta
 
     Examples
     --------
-    >>> from torch.distributed.distributed_c10d import HashStore
+    >>> from torch._C._distributed_c10d import HashStore
     >>> store = HashStore()
     >>> meet(store, 0, 1) == meet(store, 0, 1)
     False
