@@ -51,7 +51,7 @@ def draft_of_file(target: Path) -> Iterator[Path]:
     """Make an empty file beside another, to be written; it takes the other's place at the end, if all went well.
 
     A link keeps pointing to where it does, and a file keeps its permissions. A device or a pipe has no place that could
-    be taken: it is given as it is, to be written straight through. What writers that were killed left behind is removed.
+    be taken: it is given itself, to be written straight through. What writers that were killed left behind is removed.
 
     Examples
     --------

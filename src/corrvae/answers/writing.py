@@ -37,7 +37,7 @@ def check_file(path: Path, endings: Sequence[str]) -> None:
     Parameters
     ----------
     path
-        The file. A device or a pipe may have any name; without a known ending, it gets what the first ending stands for.
+        The file. A device or a pipe may have any name; without a known ending it gets what the first stands for.
     endings
         What its name may end in.
 
