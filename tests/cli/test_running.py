@@ -1,19 +1,15 @@
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
 import typer
 
 from corrvae import CorrelatedVAE, load
-from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.drafts import take_folder
 from corrvae.errors import DataFileError, FolderError
-from corrvae.ranks import current_ranks
 from support.fits import contents, fit, signals_at, write_points
-from support.several import run_ranks
 
 OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
 
@@ -153,23 +149,6 @@ def test_two_runs_do_not_share_a_folder(how, request_for, tmp_path):
         run_fit(request_for(quiet=True, **how))
     os.close(lock)
     assert contents(request.out) == before
-
-
-def meet_a_run(out, features):
-    """Begin a run as two ranks in a folder that another program holds."""
-    os.environ |= {"RANK": str(current_ranks().index), "WORLD_SIZE": "2", "MASTER_ADDR": "", "MASTER_PORT": "1"}
-    try:
-        run_fit(Request(Path(out), {**OPTIONS, "features": features}, quiet=True))
-    except ValueError as error:
-        return str(error)
-
-
-def test_every_rank_is_told_that_the_folder_is_taken(request_for, tmp_path):
-    with RunFolder(tmp_path / "run").held():
-        told = run_ranks(2, meet_a_run, str(tmp_path / "run"), request_for().options["features"])
-        assert list((tmp_path / "run").iterdir()) == []
-    assert len(set(told)) == 1
-    assert "run: another corrvae is training in this folder" in told[0]
 
 
 def test_a_run_that_left_nothing_is_begun_anew(request_for, capsys):
