@@ -1,6 +1,7 @@
 import errno
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -235,3 +236,56 @@ def test_a_failure_to_write_names_the_file_once(error, told, tmp_path):
         raise OSError(*error)
     assert raised.value.filename == (str(tmp_path / told) if told == "target" else told)
     assert list(tmp_path.iterdir()) == []
+
+
+def write(target, text="whole"):
+    with draft_of_file(target) as draft:
+        draft.write_text(text)
+
+
+def test_a_link_keeps_pointing_to_what_is_written(tmp_path):
+    (tmp_path / "kept").mkdir()
+    target, link = tmp_path / "kept" / "note", tmp_path / "link"
+    link.symlink_to(Path("kept", "note"))
+    for text in ("new", "newer"):  # the first time the link leads to nothing yet
+        write(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert names(tmp_path) == ["kept", "link"]
+    assert names(tmp_path / "kept") == ["note"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_device_and_a_pipe_are_written_straight_through(tmp_path):
+    """The device is a terminal of the test's own, in a folder where nothing can be replaced: none of the system's."""
+    pipe, link = tmp_path / "pipe.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    screen, device = os.openpty()
+    link.symlink_to(os.ttyname(device))
+    try:
+        write(pipe)
+        assert os.read(reader, 100) == b"whole"
+        for place in (link, Path(os.ttyname(device))):
+            write(place)
+            assert os.read(screen, 100) == b"whole"
+    finally:
+        for descriptor in (reader, screen, device):
+            os.close(descriptor)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+    assert names(tmp_path) == ["link.csv", "pipe.csv"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are others there")
+def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_new_files(tmp_path):
+    target, before = tmp_path / "note", os.umask(0o027)
+    try:
+        write(target)
+        assert stat.S_IMODE(target.stat().st_mode) == 0o640
+        for mode in (0o600, 0o664):
+            target.chmod(mode)
+            write(target)
+            assert stat.S_IMODE(target.stat().st_mode) == mode
+    finally:
+        os.umask(before)

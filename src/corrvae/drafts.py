@@ -10,9 +10,10 @@ import glob
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SWAP = 2  # both RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
@@ -49,7 +50,8 @@ def draft_of(target: Path) -> Iterator[Path]:
 def draft_of_file(target: Path) -> Iterator[Path]:
     """Make an empty file beside another, to be written; it takes the other's place at the end, if all went well.
 
-    What writers that were killed left behind is removed.
+    A link keeps pointing to where it does, and a file keeps its permissions. A device or a pipe has no place that could
+    be taken: it is given itself, to be written straight through. What writers that were killed left behind is removed.
 
     Examples
     --------
@@ -61,10 +63,17 @@ def draft_of_file(target: Path) -> Iterator[Path]:
     ['note']
     """
     with naming(target):
-        _sweep_files(target)
+        if is_special(target):
+            yield target
+            return
+        target = Path(os.path.realpath(target))
+        for left in _left_behind(target, "part"):
+            left.unlink(missing_ok=True)
         draft, lock = _begin(target, "part", lambda place: place.touch(exist_ok=False))
         try:
             yield draft
+            with suppress(FileNotFoundError):  # what is new has the permissions that new files have
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))
             _write_through(draft)
             draft.replace(target)
             sync(target.parent)
@@ -72,6 +81,21 @@ def draft_of_file(target: Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
             if lock is not None:
                 os.close(lock)
+
+
+def is_special(path: Path) -> bool:
+    """Say whether a path leads to what is neither a file nor a folder: a device, a pipe, a socket.
+
+    Examples
+    --------
+    >>> is_special(Path(os.devnull)), is_special(Path("no", "such"))
+    (True, False)
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # it is not there, or what is wrong with it is told when it is written
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager
@@ -145,14 +169,8 @@ def sweep(target: Path) -> None:
             aside.rename(target)
         else:
             shutil.rmtree(aside, ignore_errors=True)
-    for draft in target.parent.glob(f".{name}.????????.writing"):
-        try:
-            lock = take_folder(draft)
-        except OSError:  # another program has it, or has just removed it
-            continue
-        if lock is not None:
-            shutil.rmtree(draft, ignore_errors=True)
-            os.close(lock)
+    for draft in _left_behind(target, "writing"):
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def discard(folder: Path) -> None:
@@ -207,15 +225,18 @@ def _begin(target: Path, purpose: str, make: Callable[[Path], object]) -> tuple[
     raise OSError(errno.EBUSY, "others keep writing it")
 
 
-def _sweep_files(target: Path) -> None:
-    for draft in target.parent.glob(f".{glob.escape(target.name)}.????????.part"):
+def _left_behind(target: Path, purpose: str) -> Iterator[Path]:
+    """Give the drafts that nobody writes any more, each locked until the next is asked for."""
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.????????.{purpose}"):
         try:
             lock = take_folder(draft)
         except OSError:  # another program has it, or has just removed it
             continue
         if lock is not None:
-            draft.unlink(missing_ok=True)
-            os.close(lock)
+            try:
+                yield draft
+            finally:
+                os.close(lock)
 
 
 def _write_through(file: Path) -> None:

@@ -149,8 +149,11 @@ def test_a_stop_leaves_a_model_and_says_how_to_go_on(files, tmp_path):
 def test_a_second_signal_ends_at_once(files, tmp_path):
     with signals_at(11, signal.SIGTERM, signal.SIGTERM):
         result = fit(*files, "--quiet")
-    expected = f"stopped at once; corrvae fit --out {tmp_path / 'run'} --resume goes on from the last checkpoint"
-    assert sentence(result, 1) == expected
+    again = f"corrvae fit --out {tmp_path / 'run'} --resume"
+    assert sentence(result, 1) == f"stopped at once, before the first checkpoint; {again} begins again"
+    with signals_at(11, signal.SIGTERM, signal.SIGTERM):
+        result = fit(*files, "--quiet", "--checkpoint-every", "5")  # what was left is no loss
+    assert sentence(result, 1) == f"stopped at once; {again} goes on from the last checkpoint"
 
 
 def test_training_that_breaks_is_told_apart(files, monkeypatch):

@@ -1,4 +1,6 @@
 import json
+import os
+import stat
 import warnings
 from errno import ENOSPC
 
@@ -33,6 +35,20 @@ def test_endings_are_checked_beforehand(tmp_path):
     Output().check()
     with pytest.raises(FolderError, match="must end in"):
         Output(tmp_path / "t.csv").check(".html", ".png")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_needs_no_ending_and_gets_the_table(tmp_path):
+    out = tmp_path / "pipe"
+    os.mkfifo(out)
+    reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        Output(out).check()
+        Output(out, quiet=True).give(TABLE)
+        assert os.read(reader, 100) == b"id\n1\n2\n"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(out.stat().st_mode)
 
 
 def test_a_quiet_command_shows_no_bar():

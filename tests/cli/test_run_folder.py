@@ -1,5 +1,10 @@
 import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
 from errno import EACCES, ENOSPC
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,8 +12,11 @@ import pytest
 from corrvae import CorrelatedVAE, load
 from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.settings import resolve
+from corrvae.drafts import take_folder
 from corrvae.errors import FolderError
+from support.fits import contents
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 SETTINGS = resolve({"features": "/x.csv", "gamma": [0, 30], "steps": 4}, {})
 
 
@@ -19,8 +27,9 @@ def model():
 
 def test_settings_come_back_from_the_folder(tmp_path):
     folder = RunFolder(tmp_path / "deep" / "run")
-    folder.refuse_to_begin(overwrite=False)
-    folder.begin(SETTINGS, {"rows": 3, "graph_code": None})
+    with folder.held():
+        folder.refuse_to_begin(overwrite=False)
+        folder.begin(SETTINGS, {"rows": 3, "graph_code": None})
     assert folder.settings() == SETTINGS
     assert folder.found() == {"rows": 3}
     assert folder.stopped() is None
@@ -68,18 +77,99 @@ def test_a_save_that_breaks_off_leaves_the_model_before(tmp_path, model, monkeyp
     assert load(folder.path).n_steps_ == 2
 
 
-def test_a_run_is_replaced_only_if_asked_to(tmp_path, model):
-    folder = RunFolder(tmp_path / "run")
-    folder.begin(SETTINGS, {})
+def finished(path, model, seed=0):
+    """Make the folder of a run that was stopped, with a checkpoint and a model."""
+    folder = RunFolder(path)
+    folder.begin({**SETTINGS, "seed": seed}, {})
+    folder.history.write_text(f"step,of\n{seed},7\n")
+    (folder.checkpoint / f"step-00000000{seed}").mkdir(parents=True)
+    model.stopped_ = "interrupted"
     folder.finish(model)
-    folder.checkpoint.mkdir()
-    (folder.checkpoint / "step").write_text("")
+    return folder
+
+
+def test_a_run_is_replaced_only_if_asked_to_and_once_there_is_another(tmp_path, model, monkeypatch):
+    folder = finished(tmp_path / "run", model)
+    before = contents(folder.path)
     with pytest.raises(FolderError, match="holds a run already; --resume goes on with it, --overwrite replaces it"):
         folder.refuse_to_begin(overwrite=False)
     folder.refuse_to_begin(overwrite=True)
     folder.begin({**SETTINGS, "seed": 5}, {})
-    assert [place.name for place in folder.path.iterdir()] == ["run.toml"]
     assert folder.settings()["seed"] == 5
+    assert folder.stopped() is None
+    folder.refuse_to_begin(overwrite=True)
+    folder.begin({**SETTINGS, "seed": 6}, {})  # again, after a kill
+    for name, data in before.items():
+        assert (folder.path / name).read_bytes() == data
+    monkeypatch.setattr(model, "stopped_", "finished")
+    folder.finish(model)
+    assert (folder.settings()["seed"], folder.stopped()) == (6, "finished")
+    assert set(contents(folder.path)) == {name for name in before if "history.csv" not in name}
+    assert not folder.checkpoint.exists()
+
+
+class Killed(BaseException):
+    """What ends a program in the middle of things."""
+
+
+@contextmanager
+def killed_at(moment):
+    """Let nothing more happen to files from the `moment`-th operation of the system on."""
+    seen = 0
+
+    def counted(call, *about, **more):
+        nonlocal seen
+        seen += 1
+        if seen >= moment:
+            raise Killed
+        return call(*about, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
+            patch.setattr(os, name, partial(counted, getattr(os, name)))
+        yield
+
+
+@pytest.mark.parametrize("stopped", ["interrupted", "finished"])
+def test_a_program_killed_as_it_replaces_a_run_loses_neither(stopped, tmp_path, model, monkeypatch):
+    wanted = contents(finished(tmp_path / "wanted", model, seed=5).path)
+    begun = finished(tmp_path / "begun", model)
+    begun.begin({**SETTINGS, "seed": 5}, {})
+    begun.history.write_text("step,of\n5,7\n")
+    (begun.checkpoint / "step-000000005").mkdir(parents=True)
+    monkeypatch.setattr(model, "stopped_", stopped)
+    model.save(tmp_path / "saved")
+
+    def save(place):  # as the model does, but quickly
+        shutil.copytree(tmp_path / "saved", place.with_name(".model.new.01234567.writing")).rename(place)
+
+    monkeypatch.setattr(model, "save", save)
+    outcomes = []
+    for moment in range(1, 100):
+        folder = RunFolder(shutil.copytree(begun.path, tmp_path / f"run-{moment}"))
+        try:
+            with killed_at(moment):
+                folder.finish(model)
+            break
+        except Killed:
+            pass
+        with folder.held():
+            outcomes.append(folder.stopped())
+            assert folder.settings()["seed"] == 5
+            if outcomes[-1] is None:  # the new one is not whole yet
+                assert load(folder.path).stopped_ == "interrupted"
+                assert (folder.path / "checkpoint" / "step-000000000").is_dir()
+                assert (folder.checkpoint / "step-000000005").is_dir()
+                continue
+            if outcomes[-1] == "interrupted":
+                assert (folder.path / "checkpoint" / "step-000000005").is_dir()
+                assert contents(folder.path) == wanted
+            folder.tidy()
+        assert set(contents(folder.path)) == set(wanted)
+        assert not (folder.path / "run.next").exists()
+    assert outcomes == sorted(outcomes, key=lambda one: one is not None)
+    assert set(outcomes) == {None, stopped}
+    assert len(outcomes) > 15
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", ".hidden", "run.toml.bak"])
@@ -104,14 +194,25 @@ def test_a_model_that_was_saved_by_hand_is_no_run(tmp_path, model):
 
 
 def test_a_run_that_never_began_leaves_nothing(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    folder.begin(SETTINGS, {})
-    folder.abandon()
-    assert not folder.path.exists()
+    folder = RunFolder(tmp_path / "deep" / "run")
+    with folder.held():
+        folder.begin(SETTINGS, {})
+        folder.abandon()
+    assert list(tmp_path.iterdir()) == []
     folder.begin(SETTINGS, {})
     folder.history.write_text("step\n")
     folder.abandon()
     assert folder.settings() == SETTINGS
+
+
+def test_a_run_that_never_began_leaves_the_one_that_it_was_to_replace(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    before = contents(folder.path)
+    folder.begin({**SETTINGS, "seed": 5}, {})
+    folder.abandon()
+    assert contents(folder.path) == before
+    assert not (folder.path / "run.next").exists()
+    assert folder.settings() == {**SETTINGS, "seed": 0}
 
 
 def test_an_empty_folder_will_do_and_a_file_will_not(tmp_path):
@@ -121,45 +222,100 @@ def test_an_empty_folder_will_do_and_a_file_will_not(tmp_path):
         RunFolder(tmp_path / "file").refuse_to_begin(overwrite=True)
 
 
-@pytest.mark.parametrize("history", [False, True])
-def test_a_run_that_left_neither_model_nor_checkpoint_is_not_in_the_way(history, tmp_path):
+@pytest.mark.parametrize("left", [None, "history.csv", "checkpoint", "checkpoint/.step-000000001.01234567.writing"])
+def test_a_run_that_left_neither_model_nor_checkpoint_is_not_in_the_way(left, tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.begin(SETTINGS, {})
-    if history:
+    if left == "history.csv":
         folder.history.write_text("step\n1\n")
+    elif left:
+        (folder.path / left).mkdir(parents=True)
     folder.refuse_to_begin(overwrite=False)
     folder.begin({**SETTINGS, "seed": 5}, {})
     assert [place.name for place in folder.path.iterdir()] == ["run.toml"]
     assert folder.settings()["seed"] == 5
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "config.json", "model.safetensors", "model.new"])
+@pytest.mark.parametrize("name", ["checkpoint/step-000000001", "config.json", "model.new", "run.next"])
 def test_a_run_that_left_anything_of_use_is_in_the_way(name, tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.begin(SETTINGS, {})
-    (folder.path / name).mkdir()
+    (folder.path / name).mkdir(parents=True)
     with pytest.raises(FolderError, match="holds a run already"):
         folder.refuse_to_begin(overwrite=False)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no locks")
-def test_a_run_that_has_just_begun_elsewhere_is_in_the_way(tmp_path):
+def test_a_folder_that_another_program_holds_is_refused_and_stays(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    folder.begin(SETTINGS, {})
     with folder.held():
-        with pytest.raises(FolderError, match="another program is training here"):
-            RunFolder(folder.path).refuse_to_begin(overwrite=False)
-        with folder.held():  # the lock tells, and stops nobody
-            pass
-    folder.refuse_to_begin(overwrite=False)
+        for _ in range(2):
+            with pytest.raises(FolderError, match="run: another corrvae is training in this folder") as raised:
+                RunFolder(folder.path).held().__enter__()
+            assert raised.value.path == folder.path
+            assert folder.path.is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with folder.held():
+        folder.begin(SETTINGS, {})
+    assert folder.settings() == SETTINGS
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
+def test_a_folder_that_was_removed_as_it_was_taken_is_made_again(tmp_path, monkeypatch):
+    folder, seen = RunFolder(tmp_path / "deep" / "run"), []
+
+    def unlucky(path):
+        seen.append(path)
+        if len(seen) == 1:  # before it is opened
+            path.rmdir()
+            path.parent.rmdir()
+        lock = take_folder(path)
+        if len(seen) == 2:  # before it is locked
+            path.rmdir()
+        return lock
+
+    monkeypatch.setattr("corrvae.cli.run_folder.take_folder", unlucky)
+    with folder.held():
+        assert len(seen) == 3
+        with pytest.raises(BlockingIOError):
+            take_folder(folder.path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_programs_that_begin_at_once_one_has_the_folder(tmp_path):
+    """Each counts up a number that it reads first; had two been inside together, a count would be lost."""
+    count = tmp_path / "count"
+    count.write_text("0")
+    script = f"""
+import sys, time
+from pathlib import Path
+from corrvae.cli.run_folder import FolderError, RunFolder
+done = 0
+while done < 40:
+    try:
+        with RunFolder(Path({str(tmp_path / "deep" / "run")!r})).held():
+            before = int(Path({str(count)!r}).read_text())
+            time.sleep(0.001)
+            Path({str(count)!r}).write_text(str(before + 1))
+            done += 1
+    except FolderError as error:
+        assert error.problem.startswith("another corrvae is training"), error
+"""
+    started = [subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT) for _ in range(2)]
+    assert [one.wait(timeout=120) for one in started] == [0, 0]
+    assert count.read_text() == "80"
 
 
 def test_a_folder_that_cannot_be_made_is_told_beforehand(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(FolderError, match=r"deep: cannot be written \(Not a directory\)") as raised:
-        RunFolder(tmp_path / "file" / "deep").refuse_to_begin(overwrite=False)
+        RunFolder(tmp_path / "file" / "deep").held().__enter__()
     assert raised.value.path == tmp_path / "file" / "deep"
-    assert [place.name for place in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("file", "link"):
+        with pytest.raises(FolderError, match="there is a file of this name"):
+            RunFolder(tmp_path / name).held().__enter__()
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["file", "link"]
 
 
 def test_a_folder_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatch):
@@ -169,13 +325,15 @@ def test_a_folder_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatc
 
     monkeypatch.setattr("corrvae.cli.run_folder.TemporaryFile", refuse)
     for path in (tmp_path, tmp_path / "new" / "deep"):
-        with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)"):
+        with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)"), RunFolder(path).held():
             RunFolder(path).refuse_to_begin(overwrite=False)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_asking_leaves_no_folder(tmp_path):
-    RunFolder(tmp_path / "a" / "b").refuse_to_begin(overwrite=False)
+    folder = RunFolder(tmp_path / "a" / "b")
+    with folder.held():
+        folder.refuse_to_begin(overwrite=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,8 +362,9 @@ def test_a_full_disk_as_a_run_begins_leaves_what_was_there(tmp_path, model, monk
                 folder.begin({**SETTINGS, "seed": 5}, {})
     assert sorted(place.name for place in old.path.iterdir()) == before
     assert (old.settings(), load(old.path).n_steps_) == (SETTINGS, 2)
-    new.refuse_to_begin(overwrite=False)
-    new.begin(SETTINGS, {})
+    with new.held():
+        new.refuse_to_begin(overwrite=False)
+        new.begin(SETTINGS, {})
     assert [place.name for place in new.path.iterdir()] == ["run.toml"]
 
 

@@ -1,10 +1,13 @@
+import os
 import signal
 
 import pytest
 import torch
+import typer
 
 from corrvae import CorrelatedVAE, load
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
+from corrvae.drafts import take_folder
 from corrvae.errors import DataFileError, FolderError
 from support.fits import contents, fit, signals_at, write_points
 
@@ -108,6 +111,105 @@ def test_a_run_stays_until_the_next_can_begin(request_for, tmp_path):
         assert contents(tmp_path / "run") == before
     run_fit(request_for(options={"seed": 1}, overwrite=True, quiet=True))
     assert load(tmp_path / "run").random_state == 1
+
+
+def test_a_run_stays_until_the_next_has_a_model(request_for, tmp_path, monkeypatch):
+    run_fit(request_for(quiet=True))
+    before = contents(tmp_path / "run")
+    other = {"options": {"seed": 1, "checkpoint_every": 10}, "quiet": True}
+    run_fit(request_for("wanted", **other))
+
+    def refuse(*_, **__):
+        raise ValueError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CorrelatedVAE, "fit", refuse)
+        with pytest.raises(ValueError, match="no"):
+            run_fit(request_for(overwrite=True, **other))
+    assert contents(tmp_path / "run") == before
+    with signals_at(25, signal.SIGTERM, signal.SIGTERM), pytest.raises(typer.Exit):
+        run_fit(request_for(overwrite=True, **other))
+    assert before.items() <= contents(tmp_path / "run").items()
+    assert load(tmp_path / "run").random_state == 0
+    assert [place.name for place in (tmp_path / "run" / "run.next" / "checkpoint").iterdir()] == ["step-000000020"]
+    assert run_fit(again(request_for())).stopped == "finished"
+    assert contents(tmp_path / "run") == contents(tmp_path / "wanted")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
+@pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True, "options": {}}])
+def test_two_runs_do_not_share_a_folder(how, request_for, tmp_path):
+    request = request_for(quiet=True)
+    with signals_at(5, signal.SIGTERM):
+        run_fit(request)
+    before = contents(request.out)
+    lock = take_folder(request.out)  # as another program does
+    assert lock is not None
+    with pytest.raises(FolderError, match="run: another corrvae is training in this folder"):
+        run_fit(request_for(quiet=True, **how))
+    os.close(lock)
+    assert contents(request.out) == before
+
+
+def test_a_run_that_left_nothing_is_begun_anew(request_for, capsys):
+    with signals_at(5, signal.SIGTERM, signal.SIGTERM), pytest.raises(typer.Exit):
+        run_fit(request_for(quiet=True))
+    capsys.readouterr()
+    assert run_fit(request := request_for()).stopped == "finished"
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"the run in {request.out} left neither a checkpoint nor a model; a new one takes its place"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_first_step_leaves_nothing_in_the_way(number, request_for, monkeypatch, capsys):
+    request = request_for(quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(CorrelatedVAE, "fit", lambda *_, **__: signal.raise_signal(number))
+        with pytest.raises(typer.Exit) as ended:
+            run_fit(request)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err == (
+        f"stopped at once, before the first checkpoint; {resume_command(request.out)} begins again\n"
+    )
+    assert run_fit(request).stopped == "finished"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_signal_as_the_model_is_written_is_obeyed_when_it_is_whole(number, request_for, monkeypatch, capsys):
+    run_fit(whole := request_for("whole", quiet=True))
+    request, save = request_for(quiet=True), CorrelatedVAE.save
+
+    def disturbed(self, path):
+        signal.raise_signal(number)
+        save(self, path)
+
+    monkeypatch.setattr(CorrelatedVAE, "save", disturbed)
+    with pytest.raises(typer.Exit) as ended:
+        run_fit(request)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err == f"stopped as it ended: the run in {request.out} is finished\n"
+    assert contents(request.out) == contents(whole.out)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("in_training", [False, True])
+def test_a_second_signal_as_the_model_is_written_ends_at_once(in_training, request_for, monkeypatch, capsys):
+    request, saved = request_for(options={"checkpoint_every": 10}, quiet=True), []
+
+    def disturbed(self, path):
+        signal.raise_signal(signal.SIGTERM)
+        if not in_training:
+            signal.raise_signal(signal.SIGINT)
+        saved.append(path)
+
+    monkeypatch.setattr(CorrelatedVAE, "save", disturbed)
+    with signals_at(17 if in_training else -1, signal.SIGTERM), pytest.raises(typer.Exit) as ended:
+        run_fit(request)
+    assert (ended.value.exit_code, saved) == (1, [])
+    said = f"stopped at once; {resume_command(request.out)} goes on from the last checkpoint\n"
+    assert capsys.readouterr().err == said
+    monkeypatch.undo()
+    assert run_fit(again(request)).stopped == "finished"
 
 
 def test_without_a_graph_ids_and_names_are_kept_too(request_for):

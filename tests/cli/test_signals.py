@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from corrvae.cli.signals import OneRequest, heed_termination
+from corrvae.cli.signals import LateRequest, OneRequest, heed_termination
 from corrvae.training.interrupts import listen_for_interrupt
 
 
@@ -83,9 +83,49 @@ def test_one_of_several_processes_takes_signals_as_requests_and_stays_calm_after
     assert calm.on_every_rank
 
 
-def test_in_another_thread_nothing_is_changed():
+def test_a_request_after_training_is_noted_once():
+    late = LateRequest()
+    with heed_termination(), late.heeded():
+        with late, listen_for_interrupt():
+            late(None)
+        signal.raise_signal(signal.SIGTERM)
+        assert late.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_request_after_one_that_ended_training_is_the_second():
+    late = LateRequest()
+    with late.heeded():
+        with late:
+            pass
+        late.insist()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with late.heeded():
+        with late:
+            pass
+        signal.raise_signal(signal.SIGINT)  # before it was known how training ended
+        with pytest.raises(KeyboardInterrupt):
+            late.insist()
+
+
+def test_training_that_broke_is_followed_by_no_patience():
+    late = LateRequest()
+    with late.heeded():
+        with pytest.raises(ValueError, match="broke"), late:
+            raise ValueError("broke")
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert not late.asked
+
+
+@pytest.mark.parametrize("listen", [lambda: OneRequest().__enter__(), lambda: LateRequest().__exit__(None)])
+def test_in_another_thread_nothing_is_changed(listen):
     before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=lambda: OneRequest().__enter__())
+    thread = threading.Thread(target=listen)
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGINT) is before

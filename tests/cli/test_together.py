@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from corrvae.cli import app
 from corrvae.cli.exits import BAD_INPUT, FAILED, plainly
 from corrvae.cli.outputs import Output
+from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.together import as_ranks, speaks
 from corrvae.errors import LostRankError
 from corrvae.ranks import Ranks, current_ranks
@@ -30,6 +31,7 @@ WRONG = {
     "no run": ["links", "nowhere"],
     "no option": ["links", "run", "--best", "3"],
     "no id": ["neighbors", "run", "--query", "nobody"],
+    "another trains there": ["fit", "--features", "features.csv", "--out", "taken", "--steps", "1"],
 }
 
 
@@ -62,8 +64,10 @@ def folder(tmp_path_factory):
 
 def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    wanted = {name: ask(arguments) for name, arguments in (QUESTIONS | WRONG).items()}
-    (first, _), *others = run_ranks(2, as_launched, str(folder))
+    with RunFolder(folder / "taken").held():
+        wanted = {name: ask(arguments) for name, arguments in (QUESTIONS | WRONG).items()}
+        (first, _), *others = run_ranks(2, as_launched, str(folder))
+    assert wanted["another trains there"][2].startswith("taken: another corrvae is training in this folder")
     for name in QUESTIONS:
         assert first[name] == wanted[name], name
         assert wanted[name][0] == 0

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -99,6 +100,46 @@ def test_a_killed_process_ends_the_start_and_the_next_start_goes_on_until_it_is_
     assert model.n_steps_ > reached
     steps = model.history_["step"]
     assert np.array_equal(steps, np.unique(steps))
+
+
+@contextmanager
+def ranks_by_hand(*arguments):
+    """Start two ranks without a launcher, which would keep their exit codes to itself and end the one that is left."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **told, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "corrvae", "fit", *map(str, arguments)]
+    ranks = []
+    try:
+        ranks.extend(
+            subprocess.Popen(command, env=environment | {"RANK": rank}, stderr=subprocess.PIPE, text=True)
+            for rank in ("0", "1")
+        )
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+
+
+def test_the_rank_that_is_left_ends_with_3_and_nobody_else_comes_into_the_folder_meanwhile(tmp_path):
+    features, graph = write_points(tmp_path)
+    out = tmp_path / "run"
+    options = ("--features", features, "--graph", graph, *SMALL, "--out", out, "--quiet")
+    with ranks_by_hand(*options, "--steps", 10**8, "--checkpoint-every", "20") as (first, second):
+        wait_until(lambda: newest_step(out), first)
+        for more in (options, (*options, "--overwrite"), ("--out", out, "--resume")):
+            refused = fit(*more)
+            assert refused.exit_code == 2
+            assert refused.stderr.startswith(f"{out}: another corrvae is training in this folder")
+        second.kill()
+        _, errors = first.communicate(timeout=PATIENCE)
+        assert first.returncode == 3, errors
+    assert errors.count("another process of this run has ended") == 1
+    assert f"The last checkpoint is {out / 'checkpoint'}" in errors
+    assert newest_step(out) > 0
 
 
 def test_what_is_wrong_is_said_once(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from corrvae.answers.tables import AnswerTable
-from corrvae.drafts import draft_of_file
+from corrvae.drafts import draft_of_file, is_special
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check_file(path: Path, endings: Sequence[str]) -> None:
     Parameters
     ----------
     path
-        The file.
+        The file. A device or a pipe may have any name; without a known ending it gets what the first stands for.
     endings
         What its name may end in.
 
@@ -47,7 +47,7 @@ def check_file(path: Path, endings: Sequence[str]) -> None:
     Traceback (most recent call last):
     corrvae.errors.FolderError: answer.docx: its name must end in .csv or .parquet, which says what is written
     """
-    if path.suffix.lower() not in endings:
+    if path.suffix.lower() not in endings and not is_special(path):
         listed = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise FolderError(path, f"its name must end in {listed}, which says what is written")
     if not path.parent.is_dir():

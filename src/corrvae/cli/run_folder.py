@@ -5,12 +5,17 @@
 ``history.csv``           every term at every evaluation, written as training goes
 ``checkpoint/``           what ``--resume`` goes on from; gone once the run is finished
 ``config.json`` and more  the model, finished or stopped
+``run.next/``             the first three of a run that is to replace the one in the folder,
+                          until its model is whole
 ========================  ==================================================================
+
+One program at a time works on it: whoever begins or resumes a run holds the folder first.
 """
 
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,12 +31,13 @@ if TYPE_CHECKING:
 
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
 LAUNCH = "launch"  # among what was found: the launch that began the run
-_CONFIG, _NEW, _SHARDS = "config.json", "model.new", "features"
+_CONFIG, _NEW, _MOVING, _NEXT, _SHARDS = "config.json", "model.new", "model.moving", "run.next", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
 _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.part")
-_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _SHARDS, *_MODEL))))
+_OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _MOVING, _NEXT, _SHARDS, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
+_TRIES = 100  # to make and lock a folder that others make and remove
 
 
 @final
@@ -48,84 +54,110 @@ class RunFolder:
         self.path = path
 
     @property
+    def work(self) -> Path:
+        """Where the newest run is at work: the folder itself, or one in it while there is another run to replace."""
+        beside = self.path / _NEXT
+        return beside if (beside / RUN).is_file() else self.path
+
+    @property
     def checkpoint(self) -> Path:
         """The folder of checkpoints."""
-        return self.path / CHECKPOINT
+        return self.work / CHECKPOINT
 
     @property
     def history(self) -> Path:
         """The file of evaluations."""
-        return self.path / HISTORY
+        return self.work / HISTORY
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a run, however far it came."""
+        return (self.work / RUN).is_file()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder for this program, where the system has locks; refuse one that another program keeps.
+
+        It is made if it is not there, and is gone in the end if nothing was put in it. If a program was killed as it
+        put a model into its place, this is done first.
+        """
+        made: list[Path] = []
+        lock = None
+        try:
+            lock = self._take(made)
+            self._settle()
+            yield
+        finally:
+            for folder in reversed(made):
+                with suppress(OSError):  # there is something in it
+                    folder.rmdir()
+            if lock is not None:
+                os.close(lock)
 
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
 
-        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked, unless
-        another program is at work on it.
+        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked.
         """
         # a draft alone is what a run leaves that was killed as it began
-        found = [name for name in self._listed() if not _DRAFT.fullmatch(name)]
-        if not found:
-            self._try_to_write()
-            return
-        strangers = [name for name in found if not _OURS.fullmatch(name)]
-        if RUN not in found or strangers:
+        found = self._listed()
+        inside = found + (_names(self.path / _NEXT) if _NEXT in found else [])
+        strangers = [name for name in inside if not _OURS.fullmatch(name)]
+        if found and (RUN not in found or strangers):
             shown = ", ".join((strangers or found)[:5])
             raise FolderError(
                 self.path, f"is not the folder of a run (it holds {shown}); nothing was written: choose another"
             )
-        if not overwrite and not set(found) <= {RUN, HISTORY}:
+        if not overwrite and self._holds_what_counts():
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
-        if not overwrite and self._is_held():
-            raise FolderError(self.path, "another program is training here; choose another folder, or wait for its end")
-        self._try_to_write()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Let other programs see that this one is at work here, where the system can show it."""
         try:
-            lock = take_folder(self.path)
-        except BlockingIOError:
-            lock = None
-        try:
-            yield
-        finally:
-            if lock is not None:
-                os.close(lock)
+            with TemporaryFile(dir=self.path):  # only trying tells
+                pass
+        except OSError as error:
+            raise FolderError(self.path, f"cannot be written ({error.strerror or error})") from error
 
     def was_begun_by(self, launch: str | None) -> bool:
         """Say whether it was this launch of several processes that began the run in the folder."""
-        return launch is not None and (self.path / RUN).is_file() and self.found().get(LAUNCH) == launch
+        return launch is not None and self.is_begun and self.found().get(LAUNCH) == launch
 
     def begin(self, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """Make the folder with the settings in it; a run that was there goes, once there is room for the new file."""
-        before = [name for name in self._listed() if name != RUN]
-        self.path.mkdir(parents=True, exist_ok=True)
+        """Put the settings of a new run into the folder.
+
+        A run that is there stays until the new one has a model; if it left neither a model nor a checkpoint, it goes,
+        once there is room for the new file.
+        """
+        place = self.path / _NEXT if self._holds_what_counts() else self.path
+        place.mkdir(parents=True, exist_ok=True)
+        before = [other for other in place.iterdir() if other.name != RUN]
         repeat = "# The settings of a run; corrvae fit --config with this file and --out repeats it.\n"
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
-        with draft_of_file(self.path / RUN) as draft:
-            draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
-            for place in (self.path / name for name in before if name != draft.name):
-                if place.is_dir() and not place.is_symlink():
-                    shutil.rmtree(place)
-                else:
-                    place.unlink(missing_ok=True)  # what was left of a draft is swept
+        try:
+            with draft_of_file(place / RUN) as draft:
+                draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
+                for other in before:
+                    _remove(other)  # what was left of a draft is swept
+        except BaseException:
+            with suppress(OSError):  # one that holds something stays
+                (self.path / _NEXT).rmdir()
+            raise
 
     def abandon(self) -> None:
-        """Remove the folder of a run that was refused before it made a step."""
-        if self._listed() == [RUN]:
-            (self.path / RUN).unlink()
-            self.path.rmdir()
+        """Remove a run that was refused before it made a step; one that it was to replace stays."""
+        work = self.work
+        if _names(work) == [RUN]:
+            (work / RUN).unlink()
+            if work != self.path:
+                work.rmdir()
 
     def settings(self) -> dict[str, Any]:
         """Read the settings of the run that is there."""
         self._refuse_to_resume()
-        settings = read_config(self.path / RUN)
+        settings = read_config(self.work / RUN)
         return {name: settings.get(name) for name in SETTINGS}
 
     def found(self) -> dict[str, Any]:
         """Read what the run found in its files when it began."""
-        found = read_toml(self.path / RUN).get(FOUND)
+        found = read_toml(self.work / RUN).get(FOUND)
         return found if isinstance(found, dict) else {}
 
     def check_unchanged(self, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -148,29 +180,19 @@ class RunFolder:
 
     def stopped(self) -> str | None:
         """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet."""
-        if not (self.path / _CONFIG).exists():
+        if not (self.work / _CONFIG).exists():
             return None
         from corrvae.folders import load
 
-        return load(self.path).stopped_
+        return load(self.work).stopped_
 
     def finish(self, model: "CorrelatedVAE") -> None:
-        """Put a model into the folder; what is left of a run that is over is removed.
-
-        ``config.json`` goes first and comes last: a folder that has one has the files that it lists.
-        """
-        new = self.path / _NEW
+        """Put a model into the folder; what is left of a run that is over, or that this one replaces, is removed."""
+        new = self.work / _NEW
         if new.exists():
             shutil.rmtree(new)
         model.save(new)
-        (self.path / _CONFIG).unlink(missing_ok=True)
-        for name in _MODEL:
-            (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / _SHARDS, ignore_errors=True)
-        for place in sorted(new.iterdir(), key=lambda place: place.name == _CONFIG):
-            place.replace(self.path / place.name)
-        new.rmdir()
-        sync(self.path)  # before that which could make it again goes
+        self._settle()
         if model.stopped_ != "interrupted":
             self.tidy()
 
@@ -179,42 +201,90 @@ class RunFolder:
         for place in (self.checkpoint, self.path / _NEW):
             shutil.rmtree(place, ignore_errors=True)
 
+    def _settle(self) -> None:
+        """Put a model that is whole, with its run, into its place; a program that was killed at it can do it again.
+
+        ``config.json`` goes first and comes last: a folder that has one has the files that it lists.
+        """
+        work, moving = self.work, self.path / _MOVING
+        if (work / _NEW).is_dir():
+            for name in (*_MODEL, _SHARDS, *((HISTORY, CHECKPOINT) if work != self.path else ())):
+                _remove(self.path / name)
+            (work / _NEW).rename(moving)  # nothing of it has moved before, and nothing that is there goes after
+        if not moving.is_dir():
+            return
+        if (self.path / _NEXT).is_dir():
+            for name in (HISTORY, CHECKPOINT, RUN):
+                with suppress(FileNotFoundError):
+                    (self.path / _NEXT / name).replace(self.path / name)
+            shutil.rmtree(self.path / _NEXT)
+        for place in sorted(moving.iterdir(), key=lambda place: place.name == _CONFIG):
+            place.replace(self.path / place.name)
+        moving.rmdir()
+        sync(self.path)  # before that which could make it again goes
+
     def _refuse_to_resume(self) -> None:
-        if not (self.path / RUN).is_file():
+        if not self.is_begun:
             raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
 
-    def _is_held(self) -> bool:
-        try:
-            lock = take_folder(self.path)
-        except BlockingIOError:
-            return True
-        if lock is not None:
-            os.close(lock)
-        return False
+    def _take(self, made: list[Path]) -> int | None:
+        """Lock the folder; what had to be made for this is added to a list."""
+        failure: OSError | None = None
+        for _ in range(_TRIES):
+            self._refuse_a_file()
+            try:
+                for folder in reversed((self.path, *self.path.parents)):
+                    if not folder.exists():
+                        folder.mkdir()
+                        made.append(folder)
+                lock = take_folder(self.path)
+                if lock is None or os.path.samestat(os.fstat(lock), self.path.stat()):
+                    return lock
+                os.close(lock)
+            except BlockingIOError as error:
+                made.clear()  # it is the other's now
+                raise FolderError(
+                    self.path, "another corrvae is training in this folder; wait for its end, or choose another"
+                ) from error
+            except (FileNotFoundError, FileExistsError) as error:  # others make and remove it
+                failure = error
+            except OSError as error:
+                failure = error
+                break
+        problem = "others keep making and removing it" if failure is None else failure.strerror or str(failure)
+        raise FolderError(self.path, f"cannot be written ({problem})") from failure
 
-    def _try_to_write(self) -> None:
-        """Refuse a folder that cannot be made or written; only trying tells, and what was made for it goes again."""
-        made: list[Path] = []
+    def _holds_what_counts(self) -> bool:
+        """Whether there is more than settings and a history: a model, or a checkpoint that is not just begun."""
+        found = set(self._listed()) - {RUN, HISTORY}
+        if all(name.endswith(".writing") for name in _names(self.path / CHECKPOINT)):
+            found.discard(CHECKPOINT)
+        return bool(found)
+
+    def _refuse_a_file(self) -> None:
         try:
-            for folder in reversed((self.path, *self.path.parents)):
-                if not folder.exists():
-                    folder.mkdir()
-                    made.append(folder)
-            with TemporaryFile(dir=self.path):
-                pass
-        except OSError as error:
-            raise FolderError(self.path, f"cannot be written ({error.strerror or error})") from error
-        finally:
-            for folder in reversed(made):
-                with suppress(OSError):  # another program may have put something there
-                    folder.rmdir()
+            is_file = not stat.S_ISDIR(self.path.stat().st_mode)
+        except FileNotFoundError:
+            is_file = self.path.is_symlink()  # which leads nowhere
+        except OSError:  # that of a folder above, which is told when this one is made
+            return
+        if is_file:
+            raise FolderError(self.path, "there is a file of this name; choose another")
 
     def _listed(self) -> list[str]:
-        if not self.path.exists() and not self.path.is_symlink():
-            return []
-        if not self.path.is_dir():
-            raise FolderError(self.path, "there is a file of this name; choose another")
-        return sorted(place.name for place in self.path.iterdir())
+        self._refuse_a_file()
+        return [name for name in _names(self.path) if not _DRAFT.fullmatch(name)]
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
 
 
 def _agree(given: Any, kept: Any) -> bool:

@@ -4,7 +4,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +18,7 @@ from corrvae.cli.progress import choose_progress
 from corrvae.cli.restarts import is_restart, launch_name
 from corrvae.cli.run_folder import LAUNCH, RunFolder
 from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
-from corrvae.cli.signals import OneRequest, heed_termination
+from corrvae.cli.signals import LateRequest, OneRequest, heed_termination
 from corrvae.cli.together import speaks
 from corrvae.drafts import naming
 from corrvae.graphs.ids import VertexIds
@@ -88,12 +88,14 @@ def run_fit(request: Request) -> Outcome:
     folder = RunFolder(request.out)
     options = check_options(request.options)
     config = {} if request.config is None else read_config(request.config)
-    with heed_termination(), _together() as ranks:
+    with heed_termination(), _together() as ranks, ExitStack() as until_the_end:
         say: Say = _to_stderr if ranks.is_first and not request.quiet else _silence
         with _warnings_said(say):
             with ranks.agreed():
                 if request.resume and request.overwrite:
                     raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
+                if ranks.is_first:
+                    until_the_end.enter_context(folder.held())
                 again = ranks.is_first and folder.was_begun_by(launch_name())
             # each machine's launcher counts its own restarts, and that of the first rank may have made none
             if again := ranks.any(is_restart()) and ranks.tell(again):
@@ -117,19 +119,22 @@ def _begin(request: Request, folder: RunFolder, settings: dict[str, Any], ranks:
     with ranks.agreed():
         if ranks.is_first:
             folder.refuse_to_begin(overwrite=request.overwrite)
+            if folder.is_begun and not request.overwrite:
+                say(f"the run in {request.out} left neither a checkpoint nor a model; a new one takes its place")
         inputs = read_inputs(settings, say)
         settings = settle_likelihood(settings, inputs.features, say)
         make_model(settings)  # refuses what cannot be before a run that is there goes
-    with ranks.agreed():
-        if ranks.is_first:
-            launch = {} if launch_name() is None else {LAUNCH: launch_name()}
-            folder.begin(settings, {**inputs.found, **launch})
-    try:
-        return _train(request, folder, settings, inputs, ranks)
-    except (ValueError, TypeError):
-        if ranks.is_first:
-            folder.abandon()
-        raise
+    with _ended_at_once(folder):
+        with ranks.agreed():
+            if ranks.is_first:
+                launch = {} if launch_name() is None else {LAUNCH: launch_name()}
+                folder.begin(settings, {**inputs.found, **launch})
+        try:
+            return _train(request, folder, settings, inputs, ranks)
+        except (ValueError, TypeError):
+            if ranks.is_first:
+                folder.abandon()
+            raise
 
 
 def resume_command(out: Path) -> str:
@@ -170,7 +175,8 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks
     if stopped in ("finished", "early"):
         from corrvae import load
 
-        folder.tidy()
+        if ranks.is_first:
+            folder.tidy()
         say(f"the run in {request.out} is finished; there is nothing to go on with")
         return _outcome(request, settings, folder.found(), load(request.out))
     for name in ("threads", "checkpoint_every"):
@@ -178,16 +184,15 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks
     with ranks.agreed():
         inputs = read_inputs(settings, say)
         check_unchanged(settings, folder.found(), inputs.found)
-    return _train(request, folder, settings, inputs, ranks)
+    with _ended_at_once(folder):
+        return _train(request, folder, settings, inputs, ranks)
 
 
 def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs, ranks: Ranks) -> Outcome:
-    log = CSVLog(folder.history)
+    log, late = CSVLog(folder.history), LateRequest()
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
-    if ranks.count > 1:
-        callbacks.append(OneRequest())
-    held = folder.held() if ranks.is_first else nullcontext()
-    with held, _ended_at_once(request.out), _threads(settings["threads"]):
+    callbacks.append(late if ranks.count == 1 else OneRequest())
+    with _threads(settings["threads"]), late.heeded():
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
@@ -196,11 +201,16 @@ def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inp
             checkpoint_steps=settings["checkpoint_every"],
             callbacks=callbacks,
         )
+        if model.stopped_ == "interrupted":
+            late.insist()
         name_rows_and_columns(model, inputs)
         model.history_ = History({k: v for k, v in model.history_.columns.items() if k not in _UNTIMED})
         with ranks.agreed():  # no process ends before all is written: the launcher would end the others
             if ranks.is_first:
                 folder.finish(model)
+    if late.asked:
+        _to_stderr(f"stopped as it ended: the run in {request.out} is finished")
+        raise typer.Exit(INTERRUPTED)
     return _outcome(request, settings, inputs.found, model)
 
 
@@ -244,13 +254,19 @@ def _untimed(log: CSVLog) -> Callback:
 
 
 @contextmanager
-def _ended_at_once(out: Path) -> Iterator[None]:
-    """Say after a second signal how to go on."""
+def _ended_at_once(folder: RunFolder) -> Iterator[None]:
+    """Say after a second signal, or one before the first step, how to go on; if nothing was written, others do."""
     try:
         yield
     except KeyboardInterrupt as error:
+        if not folder.is_begun:
+            raise
         if speaks():
-            _to_stderr(f"stopped at once; {resume_command(out)} goes on from the last checkpoint")
+            again = resume_command(folder.path)
+            if any(folder.checkpoint.glob("step-*")):
+                _to_stderr(f"stopped at once; {again} goes on from the last checkpoint")
+            else:
+                _to_stderr(f"stopped at once, before the first checkpoint; {again} begins again")
         raise typer.Exit(INTERRUPTED) from error
 
 

@@ -73,6 +73,70 @@ class OneRequest:
         """Do nothing after a step."""
 
 
+@final
+class LateRequest:
+    """A callback for training in one process: the first signal after the last step is noted, and a second one heard.
+
+    What was learned is still to be written then, and must not be torn.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether there was one.
+
+    Examples
+    --------
+    >>> late = LateRequest()
+    >>> with late.heeded():
+    ...     with late:
+    ...         pass  # training
+    ...     signal.raise_signal(signal.SIGINT)
+    >>> late.asked
+    True
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> "LateRequest":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Listen from now on, if training came to its end."""
+        before = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        if kind is None and is_main and callable(before):
+            self._before = before
+            signal.signal(signal.SIGINT, self._note)
+
+    def __call__(self, progress: object) -> None:
+        """Do nothing after a step."""
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Listen no longer than inside."""
+        try:
+            yield
+        finally:
+            self._forget()
+
+    def insist(self) -> None:
+        """Take the next signal as a second one, because training ended at the first; it may have come already."""
+        self._forget()
+        if self.asked:
+            raise KeyboardInterrupt
+
+    def _note(self, *_: object) -> None:
+        self.asked = True
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+
 def _let_pass(*_: object) -> None:
     """Answer a signal by nothing; training listens over this."""
 
