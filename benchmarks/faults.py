@@ -26,6 +26,7 @@ from nursery import Call, Ending, Nursery
 
 KILLED = -int(signal.SIGKILL)
 STEPS = 20
+NEWEST = [f"step-{step:09d}" for step in (STEPS - 1, STEPS)]  # what is left of a run with a checkpoint at every step
 
 
 def expect(holds: bool, otherwise: str) -> None:
@@ -53,7 +54,7 @@ def kill_training(nursery: Nursery, folder: Path, kills: int, seed: int) -> dict
             shutil.rmtree(run)
     expect(nursery.do("fragile:train", folder=str(run), steps=STEPS) == whole.result, "the last run differs")
     left = sorted(place.name for place in run.iterdir())
-    expect(len(left) == 1, f"left behind: {left}")
+    expect(left == NEWEST, f"left behind: {left}")
     return {"kills": killed, "kills_with_a_checkpoint": resumed, "runs_that_ended": finished + 1}
 
 
@@ -157,7 +158,7 @@ def starve(nursery: Nursery, folder: Path, limits: list[int]) -> dict:
             expect("FolderError" in ending.errors and "File too large" in ending.errors, ending.errors)
         expect(nursery.do("fragile:whole_checkpoints", folder=str(run)) >= 1, "no checkpoint is left")
         expect(nursery.do("fragile:train", folder=str(run), steps=STEPS) == whole, "another end")
-        expect(len(list(run.iterdir())) == 1, "a draft was left behind")
+        expect(sorted(place.name for place in run.iterdir()) == NEWEST, "a draft was left behind")
     return {"limits": len(limits), "cut_off": cut}
 
 
@@ -175,7 +176,7 @@ def small_disk(size: int):
 
 
 def fill_disk(nursery: Nursery) -> dict:
-    """Train on a disk that has room for one checkpoint and not for two."""
+    """Train on a disk that has no room for a further checkpoint."""
     whole = nursery.do("fragile:train", folder=None, steps=STEPS)
     with small_disk(1 << 18) as disk:
         if disk is None:
@@ -185,7 +186,7 @@ def fill_disk(nursery: Nursery) -> dict:
         (disk / "filler").write_bytes(bytes(room - room % 4096))
         (ending,) = nursery.run(Call("fragile:train", {"folder": str(disk / "run"), "steps": STEPS}))
         expect(ending.code == 1 and "No space left" in ending.errors, f"{ending.code}: {ending.errors}")
-        expect(nursery.do("fragile:whole_checkpoints", folder=str(disk / "run")) == 1, "the checkpoint is gone")
+        expect(nursery.do("fragile:whole_checkpoints", folder=str(disk / "run")) == 2, "a checkpoint is gone")
         (disk / "filler").unlink()
         expect(nursery.do("fragile:train", folder=str(disk / "run"), steps=STEPS) == whole, "another end")
     return {"cut_off": 1}
@@ -221,7 +222,7 @@ def damage(folder: Path, times: int, seed: int) -> dict:
     counts, graph = fragile.data()
     model = fragile.estimator(6).fit(counts, graph=graph, checkpoint=folder / "run", checkpoint_steps=3)
     model.save(folder / "model")
-    (checkpoint,) = (folder / "run").iterdir()
+    checkpoint = max((folder / "run").iterdir())
     code, refused, same = fragile.digest(model), 0, 0
     document = read_folder(checkpoint, kind=CHECKPOINT).document
     for place in (folder / "model", checkpoint):
@@ -242,9 +243,36 @@ def damage(folder: Path, times: int, seed: int) -> dict:
     return {"refused": refused, "unchanged_in_meaning": same}
 
 
+def damage_newest(nursery: Nursery, folder: Path, times: int, seed: int) -> dict:
+    """Damage the newest checkpoint, by turns in each file; the run goes on from the one before, to the same end."""
+    generator = np.random.default_rng(seed)
+    whole, set_aside, same = nursery.do("fragile:train", folder=None, steps=STEPS), 0, 0
+    nursery.do("fragile:train", folder=str(folder / "run"), steps=STEPS, give_up_at=9)
+    files = sorted(file.name for file in max((folder / "run").iterdir()).iterdir())
+    for number in range(times):
+        run = folder / f"run-{number}"
+        shutil.copytree(folder / "run", run)
+        file = max(run.iterdir()) / files[number % len(files)]
+        data = file.read_bytes()
+        # by turns cut off and changed
+        cut, changed = data[: generator.integers(0, len(data))], _flipped(data, generator)
+        file.write_bytes(cut if number // len(files) % 2 else changed)
+        ended = nursery.do("fragile:train_warned", folder=str(run), steps=STEPS)
+        expect(ended["code"] == whole, f"another end after damage to {file.name}")
+        aside = [place.name for place in run.iterdir() if place.name.startswith("damaged-step-000000008-")]
+        named = any("step-000000008" in said and "goes on from step-000000007" in said for said in ended["said"])
+        expect(len(aside) == named, f"{aside} were set aside, and this was said: {ended['said']}")
+        set_aside, same = set_aside + named, same + (not named)
+    return {"set_aside": set_aside, "unchanged_in_meaning": same}
+
+
 def _damaged(whole: bytes, generator: np.random.Generator) -> bytes:
     if generator.random() < 0.3:
         return whole[: generator.integers(0, len(whole))]
+    return _flipped(whole, generator)
+
+
+def _flipped(whole: bytes, generator: np.random.Generator) -> bytes:
     damaged = bytearray(whole)
     for _ in range(int(generator.integers(1, 4))):
         damaged[generator.integers(0, len(whole))] ^= 1 << int(generator.integers(0, 8))
@@ -290,6 +318,7 @@ def main() -> None:
             "disk full": lambda folder: fill_disk(nursery),
             "folder read-only": lambda folder: lock_folder(nursery, folder),
             "files damaged": lambda folder: damage(folder, options.damage, options.seed),
+            "newest checkpoint damaged": lambda folder: damage_newest(nursery, folder, options.kills, options.seed),
             "folder raced for": lambda folder: race(nursery, folder, 5 * options.kills),
         }.items():
             if options.only and name not in options.only:

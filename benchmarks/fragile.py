@@ -89,6 +89,14 @@ def train(folder: str | None, steps: int, give_up_at: int | None = None) -> str:
     return digest(model)
 
 
+def train_warned(folder: str, steps: int) -> dict[str, Any]:
+    """Train as `train` does, and give what it warned of too."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        code = train(folder, steps)
+    return {"code": code, "said": [str(warning.message) for warning in said]}
+
+
 def save(folder: str, first: str, second: str, times: int, saved: str | None = None) -> int:
     """Write two models over each other, again and again; a file `saved` grows by a byte for each."""
     models = [load(first), load(second)]

@@ -330,3 +330,31 @@ def test_shards_of_another_shape_are_refused(on_disk, tmp_path):
     shutil.rmtree(tmp_path / "run" / "features")
     with pytest.raises(FolderError, match="there is no such folder"):
         load(tmp_path / "run")
+
+
+def test_a_model_of_shards_is_saved_where_it_lies(on_disk, tmp_path):
+    *_, expected, found = on_disk
+    found.save(tmp_path / "run")
+    again, another = load(tmp_path / "run"), load(tmp_path / "run")
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    again.kneighbors(n_neighbors=3)  # some of it is mapped now
+    again.save(tmp_path / "link")
+    np.testing.assert_array_equal(again.features_[:].pick(np.arange(len(X))).values, X.astype(np.float32).ravel())
+    for model in (again, load(tmp_path / "run")):
+        np.testing.assert_array_equal(model.kneighbors(n_neighbors=3).ids, expected.kneighbors(n_neighbors=3).ids)
+    with pytest.raises(FolderError, match="it has changed since it was opened; open the folder again"):
+        another.kneighbors(n_neighbors=3)
+    with pytest.raises(FolderError, match="run: the model reads its features from this folder, and would lose them"):
+        again.save(tmp_path / "run", store_features=False)
+    again.save(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["features", "features/shards"])
+def test_features_that_a_link_leads_to_are_refused(on_disk, tmp_path, name):
+    on_disk[3].save(tmp_path / "run")
+    place = tmp_path / "run" / name
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FolderError, match="not a folder; links are not followed") as refusal:
+        load(tmp_path / "run")
+    assert refusal.value.path == place

@@ -59,6 +59,29 @@ def test_a_long_string_in_every_row_is_refused(tmp_path):
         load_table(data)
 
 
+def test_all_columns_share_what_a_file_may_hold(tmp_path):
+    """Each of fifty columns may well be there, and all of them may not."""
+    one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), ["a" * 10_000])
+
+    def table(count):
+        written = pa.table({f"c{k}": one for k in range(count)})
+        pq.write_table(written, tmp_path / "t.parquet", compression="zstd", store_schema=False, row_group_size=300)
+        return (tmp_path / "t.parquet").read_bytes()
+
+    assert load_table(table(1)).column(0)[999].as_py() == "a" * 10_000
+    data = table(50)
+    assert 512 * len(data) + (1 << 24) < 50 * 10_000_000
+    with pytest.raises(ValueError, match=r"its strings take [\d,]+ bytes or more, too many for its size"):
+        load_table(data)
+
+
+def test_strings_within_other_values_are_not_read(tmp_path):
+    """Each would be made anew for each row that has it."""
+    nested = pa.ListArray.from_arrays(pa.array(range(101), pa.int32()), pa.array(["a" * 10_000] * 100))
+    with pytest.raises(ValueError, match=r"its column 'id' holds list<.*strings within other values are not read"):
+        load_table(written(pa.table({"id": nested}), tmp_path / "t.parquet", compression="zstd"))
+
+
 def test_wide_values_are_counted_with_their_width(tmp_path):
     wide = pa.array([b"x" * 1000] * 50_000, pa.binary(1000))
     with pytest.raises(ValueError, match="claims 50,000,000 bytes"):

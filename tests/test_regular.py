@@ -12,9 +12,11 @@ from corrvae.datasets.archives import open_member
 from corrvae.errors import DataFileError, FolderError
 from corrvae.experiments.records import read_record
 from corrvae.experiments.sources import data_files
-from corrvae.persistence import read_folder
+from corrvae.persistence import kind_of, read_folder
 from corrvae.reading import read_features
-from corrvae.regular import open_regular, told_as_unreadable
+from corrvae.regular import check_inside, open_inside, open_regular, told_as_unreadable
+from corrvae.shards.files import OFFSETS, ArrayFile
+from corrvae.shards.folder import is_shard_folder
 from corrvae.training import CSVLog, Progress
 
 
@@ -56,6 +58,8 @@ def test_nobody_waits_for_a_pipe_in_a_folder(pipe):
         open_ratings(pipe.parent)
     document = pipe.rename(pipe.with_name("config.json"))
     assert not is_run_folder(document.parent)
+    assert not is_shard_folder(document.parent)
+    assert kind_of(document.parent) is None
     with pytest.raises(FolderError, match="not a regular file"):
         read_folder(document.parent, kind="note")
     assert read_ids(str(document)) == [str(document)]  # no file, so an id
@@ -66,8 +70,33 @@ def test_a_file_that_becomes_a_pipe_is_refused(tmp_path, pipe, monkeypatch):
     plain.write_bytes(b"x")
     found = plain.stat()
     monkeypatch.setattr(Path, "stat", lambda *_, **__: found)
+    monkeypatch.setattr(Path, "lstat", lambda *_, **__: found)
     with pytest.raises(DataFileError, match="a pipe"):
         open_regular(pipe)
+    for read in (open_inside, lambda path: ArrayFile.find(path, OFFSETS, 1)):
+        with pytest.raises(FolderError, match="not a regular file"):
+            read(pipe)
+    (tmp_path / "link").symlink_to(plain)
+    with pytest.raises(FolderError, match="cannot be read"):
+        open_inside(tmp_path / "link")
+
+
+def test_links_in_a_folder_are_not_followed(tmp_path):
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "folder"):
+        (tmp_path / f"to-{name}").symlink_to(name)
+    with open_inside(tmp_path / "file") as stream:
+        assert stream.read() == b"text"
+    check_inside(tmp_path / "folder")
+    for name in ("to-file", "folder"):
+        with pytest.raises(FolderError, match="not a regular file; links are not followed"):
+            open_inside(tmp_path / name)
+    for name in ("to-folder", "file"):
+        with pytest.raises(FolderError, match="not a folder; links are not followed"):
+            check_inside(tmp_path / name)
+    with pytest.raises(FolderError, match="there is no such folder"):
+        check_inside(tmp_path / "none")
 
 
 def test_a_socket_is_refused_and_a_link_to_a_file_is_not(tmp_path):

@@ -86,6 +86,18 @@ class FolderError(CorrvaeError, ValueError):
         return f"{self.path}: {self.problem}"
 
 
+class DamagedFolderError(FolderError):
+    """A folder that is not what was written: cut short, changed, or with parts that contradict each other.
+
+    Folders that merely cannot be read here (for want of permission, or of a newer corrvae) raise its base.
+
+    Examples
+    --------
+    >>> print(DamagedFolderError("run/model.safetensors", "truncated"))
+    run/model.safetensors: truncated
+    """
+
+
 class TrainingError(CorrvaeError, ArithmeticError):
     """Training that met a number which is infinite or not a number.
 

@@ -42,8 +42,15 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
     path
         The folder; a model in it is replaced once the new one is written whole.
     store_features
-        Whether a pairwise model's training features go along.
+        Whether a pairwise model's training features go along. Features in shards that the folder itself holds are
+        replaced too, and the estimator then has the new ones.
     """
+    features = estimator.features_ if store_features else None
+    replaced = _lies_in(estimator.features_, path)
+    if replaced and features is None:
+        raise FolderError(
+            path, "the model reads its features from this folder, and would lose them; choose another folder"
+        )
     names = getattr(estimator, "feature_names_in_", None)
     libraries = {name: version(name) for name in ("corrvae", "numpy", "scikit-learn", "torch")}
     document = {
@@ -64,7 +71,6 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
         },
     }
     arrays, folders = _graph_arrays(estimator.graph_, estimator.weights_), {}
-    features = estimator.features_ if store_features else None
     if isinstance(features, ShardedMatrix):
         folders[_FEATURES] = lambda place: _copy_shards(features, place)
     elif features is not None:
@@ -84,6 +90,8 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
         tables=tables,
         folders=folders,
     )
+    if replaced:
+        estimator.features_ = open_shards(Path(path, _FEATURES)).matrix
 
 
 def load(path: str | os.PathLike[str], *, likelihood: Any = None, pair_network: Any = None) -> "CorrelatedVAE":
@@ -327,6 +335,13 @@ def _read_graph(
     if weights.dtype != np.float64 or weights.shape != (graph.n_edges,) or not ((weights >= 0) & (weights <= 1)).all():
         raise FolderError(place / ARRAYS, "damaged: the edges' weights are not a share for each")
     return graph, weights
+
+
+def _lies_in(features: Any, path: str | os.PathLike[str]) -> bool:
+    """Whether features are read from files in this folder."""
+    if not isinstance(features, ShardedMatrix):
+        return False
+    return Path(os.path.realpath(path)) in Path(os.path.realpath(features.path)).parents
 
 
 def _copy_shards(matrix: ShardedMatrix, place: Path) -> None:

@@ -82,24 +82,33 @@ def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
     """Give the dictionaries of a table as plain columns, if those are of a size that such a file should have."""
     import pyarrow as pa
 
-    columns = [_decoded(column, _most(size)) for column in table.columns]
+    left, columns = _most(size), []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_nested(column.type) and "dictionary<" in str(column.type):
+            raise ValueError(f"its column {name!r} holds {column.type}; strings within other values are not read")
+        if pa.types.is_dictionary(column.type):
+            left -= sum(map(string_bytes, column.chunks))
+            if left < 0:
+                raise ValueError(f"its strings take {_most(size) - left:,} bytes or more, too many for its size")
+            column = column.cast(column.type.value_type)
+        columns.append(column)
     return pa.table(columns, names=table.column_names)
+
+
+def string_bytes(column: "pyarrow.Array") -> int:
+    """Count the bytes of the strings of a dictionary, each as often as it occurs.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> string_bytes(pa.array(["ann", "bob", "ann"]).dictionary_encode())
+    9
+    """
+    import pyarrow.compute as pc
+
+    lengths = pc.call_function("binary_length", [column.dictionary]).cast("int64")
+    return pc.call_function("sum", [lengths.take(column.indices)]).as_py() or 0
 
 
 def _most(size: int) -> int:
     return MOST_TIMES * size + ALWAYS_BYTES
-
-
-def _decoded(column: "pyarrow.ChunkedArray", most: int) -> "pyarrow.ChunkedArray":
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(column.type):
-        return column
-    size = 0
-    for chunk in column.chunks:
-        lengths = pc.call_function("binary_length", [chunk.dictionary])
-        size += pc.call_function("sum", [lengths.take(chunk.indices)]).as_py() or 0
-    if size > most:
-        raise ValueError(f"its strings take {size:,} bytes, too many for its size")
-    return column.cast(column.type.value_type)

@@ -20,9 +20,9 @@ import numpy as np
 from torch import Tensor
 
 from corrvae.drafts import draft_of, put_in_place, sweep, sync
-from corrvae.errors import FolderError
+from corrvae.errors import DamagedFolderError, FolderError
 from corrvae.parquet import load_table, save_table
-from corrvae.regular import told_as_unreadable
+from corrvae.regular import check_inside, open_inside, told_as_unreadable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -142,7 +142,8 @@ def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> 
     Raises
     ------
     FolderError
-        If the folder is missing, damaged, of another kind, or of a newer version.
+        If the folder is missing, of another kind, of a newer version, or cannot be read; a `DamagedFolderError` if it
+        is not what was written.
 
     Examples
     --------
@@ -152,6 +153,21 @@ def read_folder(path: str | os.PathLike[str], *, kind: str, newest: int = 1) -> 
     """
     folder = Path(path)
     return _while_it_stays(folder, lambda: _read(folder, kind, newest))
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """Give the kind that a folder says it is of; ``None`` if it says none.
+
+    Examples
+    --------
+    >>> kind_of("no/such/folder") is None
+    True
+    """
+    try:
+        form = json.loads(_read_regular(Path(path, DOCUMENT), MOST_DOCUMENT_BYTES))["format"]
+        return form["kind"] if _is_format(form) else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def _read(folder: Path, kind: str, newest: int) -> Folder:
@@ -168,6 +184,8 @@ def _read(folder: Path, kind: str, newest: int) -> Folder:
             f"it was written by a newer corrvae (format {form['version']}; this one reads up to {newest}); "
             "install a newer corrvae to read it",
         )
+    for name in folders:
+        check_inside(folder / name)
     contents = {name: _read_file(folder / name, claim) for name, claim in files.items()}
     tables = {name: _table(folder / name, data) for name, data in contents.items() if name.endswith(".parquet")}
     return Folder(
@@ -228,10 +246,9 @@ def _plain_document(target: Path, document: Mapping[str, Any]) -> dict[str, Any]
     if taken:
         raise ValueError(f"the document of a folder cannot have entries named {taken}")
     try:
-        plain = json.loads(json.dumps(dict(document), allow_nan=False))
+        return json.loads(json.dumps(dict(document), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{target}: the document cannot be written as JSON ({error})") from error
-    return plain
 
 
 def _write_file(place: Path, write: Callable[[Path], object]) -> dict[str, Any]:
@@ -309,55 +326,46 @@ def _read_document(folder: Path) -> dict[str, Any]:
     try:
         document = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise FolderError(place, f"damaged: not JSON ({error})") from error
+        raise DamagedFolderError(place, f"damaged: not JSON ({error})") from error
     if not isinstance(document, dict) or not _is_format(document.get("format")):
-        raise FolderError(folder, f"its {DOCUMENT} names no format, so corrvae did not write it")
+        raise DamagedFolderError(folder, f"its {DOCUMENT} names no format, so corrvae did not write it")
     if not _is_shallow(document):
-        raise FolderError(place, f"damaged: nested more than {_DEEPEST_DOCUMENT} deep")
+        raise DamagedFolderError(place, f"damaged: nested more than {_DEEPEST_DOCUMENT} deep")
     if document.pop("checksum", None) != _document_checksum(document):
-        raise FolderError(place, "damaged or edited: its contents do not match its checksum")
+        raise DamagedFolderError(place, "damaged or edited: its contents do not match its checksum")
     files = document.get("files")
     if not isinstance(files, dict) or not all(map(_is_claim, files.values())):
-        raise FolderError(place, "damaged: it does not list the folder's files with sizes and checksums")
+        raise DamagedFolderError(place, "damaged: it does not list the folder's files with sizes and checksums")
     for name in files:
         if not _FILE_NAME.fullmatch(name):
-            raise FolderError(place, f"it lists a file {name!r}, which no folder of ours has")
+            raise DamagedFolderError(place, f"it lists a file {name!r}, which no folder of ours has")
     folders = document.get("folders", [])
     if not isinstance(folders, list) or not all(isinstance(n, str) and _TABLE_NAME.fullmatch(n) for n in folders):
-        raise FolderError(place, "it lists folders that no folder of ours has")
+        raise DamagedFolderError(place, "it lists folders that no folder of ours has")
     return document
 
 
 def _read_file(place: Path, claim: dict[str, Any]) -> bytes:
     if not os.path.lexists(place):
-        raise FolderError(place, f"missing, though {DOCUMENT} lists it")
+        raise DamagedFolderError(place, f"missing, though {DOCUMENT} lists it")
     data = _read_regular(place, claim["bytes"])
     if len(data) < claim["bytes"]:
-        raise FolderError(place, f"truncated: it has {len(data):,} bytes of {claim['bytes']:,}")
+        raise DamagedFolderError(place, f"truncated: it has {len(data):,} bytes of {claim['bytes']:,}")
     if hashlib.sha256(data).hexdigest() != claim["sha256"]:
-        raise FolderError(place, "damaged: its contents do not match its checksum")
+        raise DamagedFolderError(place, "damaged: its contents do not match its checksum")
     return data
 
 
 def _read_regular(place: Path, most: int) -> bytes:
-    """Read a file that must be one (no link, which could lead out of the folder) and not larger than expected."""
+    """Read a file of a folder that is not larger than expected."""
     try:
-        if not stat.S_ISREG(place.lstat().st_mode):
-            raise FolderError(place, "not a regular file; links are not followed")
-        # it may have become a link, or a larger file, since
-        with open(place, "rb", opener=_open_no_link) as stream:
+        with told_as_unreadable(place), open_inside(place) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:
-                raise FolderError(place, f"damaged: it has {size:,} bytes, more than the {most:,} expected")
+                raise DamagedFolderError(place, f"damaged: it has {size:,} bytes, more than the {most:,} expected")
             return stream.read(size)
     except MemoryError as error:
         raise FolderError(place, "cannot be read: there is not enough memory for it") from error
-    except OSError as error:
-        raise FolderError(place, f"cannot be read ({error.strerror or error})") from error
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _while_it_stays(folder: Path, look: Callable[[], _Seen]) -> _Seen:
@@ -381,28 +389,25 @@ def _identity(folder: Path) -> tuple[int, int, int] | None:
 
 
 def _tensors(place: Path, data: bytes | None) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
     from safetensors.torch import load
 
-    if data is None:
-        return {}
-    try:
-        # copied, so that their memory is aligned as torch's own is
-        return {name: tensor.clone() for name, tensor in load(data).items()}
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise FolderError(place, f"damaged: not a safetensors file ({error})") from error
+    # copied, so that their memory is aligned as torch's own is
+    return {name: tensor.clone() for name, tensor in _unpacked(place, data, load).items()}
 
 
 def _arrays(place: Path, data: bytes | None) -> dict[str, np.ndarray]:
-    from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    if data is None:
-        return {}
+    return _unpacked(place, data, load)
+
+
+def _unpacked(place: Path, data: bytes | None, load: Callable[[bytes], dict[str, _Seen]]) -> dict[str, _Seen]:
+    from safetensors import SafetensorError
+
     try:
-        return load(data)
+        return {} if data is None else load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise FolderError(place, f"damaged: not a safetensors file ({error})") from error
+        raise DamagedFolderError(place, f"damaged: not a safetensors file ({error})") from error
 
 
 def _table(place: Path, data: bytes) -> "pyarrow.Table":
@@ -411,21 +416,19 @@ def _table(place: Path, data: bytes) -> "pyarrow.Table":
     try:
         return load_table(data)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise FolderError(place, f"damaged: not a Parquet file of ours ({error})") from error
+        raise DamagedFolderError(place, f"damaged: not a Parquet file of ours ({error})") from error
 
 
 def _is_format(form: Any) -> bool:
     if not isinstance(form, dict) or not isinstance(form.get("kind"), str):
         return False
-    version = form.get("version")
-    return isinstance(version, int) and not isinstance(version, bool) and version >= 1
+    return type(form.get("version")) is int and form["version"] >= 1
 
 
 def _is_claim(claim: Any) -> bool:
     if not isinstance(claim, dict) or not isinstance(claim.get("sha256"), str):
         return False
-    size = claim.get("bytes")
-    return isinstance(size, int) and not isinstance(size, bool) and size >= 0
+    return type(claim.get("bytes")) is int and claim["bytes"] >= 0
 
 
 def _is_shallow(document: Any) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from corrvae.errors import DataFileError, FolderError
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _PROBLEM = "this is a pipe, a device or a socket, not a file; write what it gives into a file first"
 
 
@@ -41,6 +42,53 @@ def open_regular(path: Path) -> BufferedReader:
     return stream
 
 
+def open_inside(place: Path) -> BufferedReader:
+    """Open a file of a folder that somebody else may have written: a link is not followed, since it could lead out.
+
+    Parameters
+    ----------
+    place
+        The file.
+
+    Raises
+    ------
+    FolderError
+        If it is no regular file, or the system does not let it be read.
+
+    Examples
+    --------
+    >>> open_inside(Path(os.devnull))
+    Traceback (most recent call last):
+    corrvae.errors.FolderError: /dev/null: not a regular file; links are not followed
+    """
+    with told_as_unreadable(place):
+        _refuse_irregular(place, place.lstat().st_mode)
+        stream = open(place, "rb", opener=_without_waiting_or_links)  # noqa: SIM115  (the caller closes it)
+    try:
+        _refuse_irregular(place, os.fstat(stream.fileno()).st_mode)
+    except FolderError:
+        stream.close()
+        raise
+    return stream
+
+
+def check_inside(place: Path) -> None:
+    """Refuse what should be a folder within another and is none: a link to one could lead out.
+
+    Examples
+    --------
+    >>> check_inside(Path(os.devnull))
+    Traceback (most recent call last):
+    corrvae.errors.FolderError: /dev/null: not a folder; links are not followed
+    """
+    if not os.path.lexists(place):
+        raise FolderError(place, "there is no such folder")
+    with told_as_unreadable(place):
+        mode = place.lstat().st_mode
+    if not stat.S_ISDIR(mode):
+        raise FolderError(place, "not a folder; links are not followed")
+
+
 @contextmanager
 def told_as_unreadable(folder: Path) -> Iterator[None]:
     """Tell what the system refuses as a `FolderError`: that a folder above may not be entered, for example.
@@ -60,6 +108,15 @@ def told_as_unreadable(folder: Path) -> Iterator[None]:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _without_waiting_or_links(path: str, flags: int) -> int:
+    return _without_waiting(path, flags | _NO_LINK)
+
+
+def _refuse_irregular(place: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise FolderError(place, "not a regular file; links are not followed")
 
 
 def _refuse_special(path: Path, mode: int) -> None:

@@ -53,7 +53,8 @@ def test_a_run_that_was_killed_goes_on_from_its_checkpoint(request_for):
     with signals_at(25, signal.SIGTERM, signal.SIGTERM), pytest.raises(Exception) as ended:  # noqa: PT011
         run_fit(request)
     assert ended.value.exit_code == 1
-    assert [place.name for place in (request.out / "checkpoint").iterdir()] == ["step-000000020"]
+    kept = sorted(place.name for place in (request.out / "checkpoint").iterdir())
+    assert kept == ["step-000000010", "step-000000020"]
     with pytest.raises(FolderError):
         load(request.out)
     assert run_fit(again(request)).stopped == "finished"

@@ -50,6 +50,12 @@ def test_damage_is_refused_by_name(tmp_path):
     assert record["refused"] > 100
 
 
+def test_damage_to_the_newest_checkpoint_costs_some_steps_and_no_bits(nursery, tmp_path):
+    record = faults.damage_newest(nursery, tmp_path, times=8, seed=1)
+    assert record["set_aside"] >= 6
+    assert record["set_aside"] + record["unchanged_in_meaning"] == 8
+
+
 def test_two_writers_and_a_reader_never_meet_half_a_folder(nursery, tmp_path):
     assert faults.race(nursery, tmp_path, times=25)["reads"] == 25
 

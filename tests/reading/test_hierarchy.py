@@ -6,12 +6,17 @@ import pytest
 from scipy import sparse
 
 from corrvae.errors import DataFileError
-from corrvae.reading import read_features
+from corrvae.reading import annotated, read_features
 from corrvae.reading.hierarchy import Hierarchy
-from support.annotated import write_annotated
+from support.annotated import extract_here, write_annotated
 
 MATRIX = np.array([[0.0, 1.0], [2.0, 0.0]])
 MANY = 10**12
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    monkeypatch.setattr(annotated, "_extract_apart", extract_here)
 
 
 @pytest.fixture

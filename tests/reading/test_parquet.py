@@ -58,6 +58,10 @@ def test_faults_name_row_and_column(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     for columns, problem in (
         ({"who": ["a", "b", None], "a": [1.0, 2.0, 3.0]}, "row 2 (from 0) has nothing in column 'who'"),
+        (
+            {"who": pa.array(["a", "b", None]).dictionary_encode(), "a": [1.0] * 3},
+            "row 2 (from 0) has nothing in column 'who'",
+        ),
         ({"who": ["a"], "a": ["x"], "b": [1], "c": [1], "d": [1]}, "column 'a' holds string; features are numbers"),
         ({"who": [0.5], "a": [1.0]}, "column 'who' holds double; ids and items are integers or strings"),
     ):

@@ -12,7 +12,7 @@ from corrvae.cli.settings import read_config
 from corrvae.errors import CorrvaeError
 from corrvae.reading import read_features
 
-INPUTS = dict.fromkeys(fuzz.READERS, 200) | {"models": 100, "checkpoints": 25}
+INPUTS = dict.fromkeys(fuzz.READERS, 200) | {"models": 100, "checkpoints": 25, "annotated": 40, "shards": 100}
 MAGIC = [b"PAR1", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\x1f\x8b"]
 BEGINNINGS = st.sampled_from([b"", b"a,b\n", b"1 2\n", b"id,x,y\n", *MAGIC])
 LINES = st.text(alphabet='ab01.,;\t "#-e\n', max_size=60).map(str.encode)

@@ -1,6 +1,5 @@
 """A trained run, opened to be asked: its model, and searches among its points and those of files."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -11,8 +10,7 @@ from jaxtyping import Shaped
 from corrvae.answers.naming import spell_like
 from corrvae.errors import FolderError
 from corrvae.folders import load
-from corrvae.persistence import DOCUMENT, MOST_DOCUMENT_BYTES
-from corrvae.regular import open_regular
+from corrvae.persistence import kind_of
 from corrvae.retrieval import Retrieval
 from corrvae.scoring.metrics import ExpectedDistance, LogOdds, Metric, make_metric
 from corrvae.scoring.named import NamedPoints
@@ -34,12 +32,7 @@ def is_run_folder(path: str | os.PathLike[str]) -> bool:
     >>> is_run_folder("nowhere")
     False
     """
-    try:
-        with open_regular(Path(path, DOCUMENT)) as stream:
-            form = json.loads(stream.read(MOST_DOCUMENT_BYTES))["format"]
-        return bool(form["kind"] == _KIND)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
+    return kind_of(path) == _KIND
 
 
 @final

@@ -28,6 +28,11 @@ _MOST_OF_AN_ATTRIBUTE = 16
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
 
 
+def most_bytes(path: Path) -> int:
+    """Give what one table of a file may take in memory."""
+    return _MOST_TIMES * path.stat().st_size + _ALWAYS_BYTES
+
+
 @final
 class Hierarchy:
     """An open HDF5 file.
@@ -42,8 +47,7 @@ class Hierarchy:
 
     def __init__(self, path: Path, file: "h5py.File") -> None:
         self.path, self.root = path, file
-        size = path.stat().st_size
-        self._most, self._most_strings = _MOST_TIMES * size + _ALWAYS_BYTES, size // _STRING_BYTES
+        self._most, self._most_strings = most_bytes(path), path.stat().st_size // _STRING_BYTES
 
     def child(self, parent: Node, name: str) -> Node | None:
         """Give a part by its name; ``None`` if there is none. Only what lies in this file itself is taken."""

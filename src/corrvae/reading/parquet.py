@@ -102,17 +102,17 @@ class ParquetTable(TableFile):
     def _convert(self, column: "pyarrow.Array", position: int, kind: Kind, begin: int) -> "pyarrow.Array":
         import pyarrow as pa
 
-        if kind == "key" and pa.types.is_dictionary(column.type) and not column.null_count:
+        if kind == "key" and column.null_count:  # before its strings are written out, each as often as it occurs
+            row = begin + column.is_null().to_pylist().index(True)
+            raise DataFileError(self.path, f"{self.place(row)} has nothing in {self.name_of(position)}")
+        if kind == "key" and pa.types.is_dictionary(column.type):
             return _only_used(column)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         if kind == "number":
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
             if pa.types.is_boolean(column.type):
                 column = column.cast(pa.int8())
             return column.cast(pa.float64(), safe=False)
-        if column.null_count:
-            row = begin + column.is_null().to_pylist().index(True)
-            raise DataFileError(self.path, f"{self.place(row)} has nothing in {self.name_of(position)}")
         return column.cast(pa.string()).dictionary_encode()
 
 

@@ -2,10 +2,10 @@
 
 import mmap
 import os
-import stat
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from tokenize import TokenError
 from types import TracebackType
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from corrvae.errors import FolderError
+from corrvae.regular import open_inside
 
 OFFSETS, COLUMNS, VALUES = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<f4")
 # An access advised as random reads the pages asked for and not their neighbours; a file may be larger than memory.
@@ -127,7 +128,7 @@ class ArrayFile:
     @classmethod
     def find(cls, path: Path, kind: np.dtype, count: int) -> "ArrayFile":
         """Look at a file, and refuse one that is not an array of so many numbers."""
-        with _opened(path) as stream:
+        with open_inside(path) as stream:
             found = os.fstat(stream.fileno())
             try:
                 shape, fortran, dtype = _read_header(stream)
@@ -160,23 +161,12 @@ class ArrayFile:
             raise FolderError(self.path, "it was cut off while it was read")
         return np.frombuffer(data, self.kind)
 
-    def _reopened(self) -> Any:
-        stream = _opened(self.path)
+    def _reopened(self) -> BufferedReader:
+        stream = open_inside(self.path)
         if _identity(os.fstat(stream.fileno())) != self.identity:
             stream.close()
             raise FolderError(self.path, "it has changed since it was opened; open the folder again")
         return stream
-
-
-def _opened(path: Path) -> Any:
-    """Open a file that must be one; a link could lead out of the folder."""
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise FolderError(path, "not a regular file; links are not followed")
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-        return os.fdopen(descriptor, "rb")
-    except OSError as error:
-        raise FolderError(path, f"cannot be read ({error.strerror or error})") from error
 
 
 def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -1,6 +1,5 @@
 """Folders of shards: what is in them, and under which ids and names."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from jaxtyping import Int, Shaped
 
 from corrvae.errors import FolderError
 from corrvae.graphs.ids import VertexIds
-from corrvae.persistence import DOCUMENT, Folder, read_folder
+from corrvae.persistence import DOCUMENT, Folder, kind_of, read_folder
 from corrvae.shards.matrix import Shard, ShardedMatrix
 
 KIND, VERSION = "corrvae features", 1
@@ -55,11 +54,7 @@ def is_shard_folder(path: str | os.PathLike[str]) -> bool:
     >>> is_shard_folder("nowhere")
     False
     """
-    try:
-        form = json.loads(Path(path, DOCUMENT).read_bytes())["format"]
-        return bool(form["kind"] == KIND)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
+    return kind_of(path) == KIND
 
 
 def open_shards(path: str | os.PathLike[str]) -> ShardFolder:

@@ -1,6 +1,7 @@
-"""Checkpoints: folders, one for each step at which one was written, of which the newest is kept."""
+"""Checkpoints: folders, one for each step at which one was written, of which the newest two are kept."""
 
 import hashlib
+import os
 import re
 import time
 import warnings
@@ -14,19 +15,19 @@ import torch
 from torch import Tensor
 
 from corrvae.drafts import discard, sweep
-from corrvae.errors import FolderError
+from corrvae.errors import DamagedFolderError, FolderError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.prior import LearnedTau
 from corrvae.nn.rows import SparseRows
 from corrvae.persistence import DOCUMENT, Folder, read_folder, write_folder
-from corrvae.regular import told_as_unreadable
+from corrvae.regular import check_inside, told_as_unreadable
 from corrvae.training.data import TrainingData
 from corrvae.training.settings import TrainingSettings
 
 KIND, VERSION = "corrvae checkpoint", 1
 _STEP = re.compile(r"step-(\d{9,})")
 _DRAFT = re.compile(r"\.(step-\d{9,})\.[0-9a-f]{8}\.(?:writing|old)")
-_HASHED_ROWS = 4096
+_HASHED_ROWS, _KEPT = 4096, 2
 # What may differ between the run that wrote a checkpoint and the run that goes on from it.
 _FREE = ("max_steps", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "resume")
 
@@ -35,9 +36,8 @@ _FREE = ("max_steps", "checkpoint", "checkpoint_steps", "checkpoint_minutes", "r
 class CheckpointFolder:
     """Where a run's checkpoints are.
 
-    A checkpoint is a folder ``step-000001000`` within this one. It appears all at once, and only then does the one
-    before it go, so that there is a whole one at any moment. If the newest is found damaged while the one before it is
-    still there, that one is taken up, with a warning.
+    A checkpoint is a folder ``step-000001000`` within this one. It appears all at once; the one before it stays, and
+    those before that go. If the newest is found damaged, the one before it is taken up, with a warning.
 
     Parameters
     ----------
@@ -57,15 +57,14 @@ class CheckpointFolder:
         return found[max(found)] if found else None
 
     def write(self, step: int, document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
-        """Write a checkpoint, then remove those before it."""
+        """Write a checkpoint, then remove those before the one that came before it."""
         place = self.path / f"step-{step:09d}"
+        if os.path.lexists(place):
+            check_inside(place)
         write_folder(
             place, kind=KIND, version=VERSION, document={**document, "run": self.run, "step": step}, tensors=tensors
         )
-        # Only those before it: another process may have written a later one.
-        for made, other in self._steps().items():
-            if made < step:
-                discard(other)
+        self._prune(step)
         return place
 
     def read(self) -> Folder | None:
@@ -73,22 +72,32 @@ class CheckpointFolder:
 
         Raises
         ------
+        DamagedFolderError
+            If the newest is damaged and there is no whole one before it.
         FolderError
-            If the newest is damaged and there is no whole one before it, or if it belongs to another run.
+            If it belongs to another run or was written by a newer corrvae, or if one cannot be read: then nothing is
+            touched, since what is in it may be needed.
         """
         self._sweep()
         steps = self._steps()
-        damage: list[FolderError] = []
+        damage: list[DamagedFolderError] = []
         for step in sorted(steps, reverse=True):
+            place = steps[step]
             try:
-                found = read_folder(steps[step], kind=KIND, newest=VERSION)
-            except FolderError as error:
+                check_inside(place)
+                found = read_folder(place, kind=KIND, newest=VERSION)
+            except DamagedFolderError as error:
                 damage.append(error)
                 continue
-            self._check_run(steps[step], found)
+            except FolderError:
+                if os.path.lexists(place):
+                    raise
+                return self.read()  # another process has written later ones meanwhile
+            self._check_run(place, found)
             for error in damage:
-                warnings.warn(f"{error}; training goes on from {steps[step].name} before it", stacklevel=2)
+                warnings.warn(f"{error}; training goes on from {place.name} before it", stacklevel=2)
             self._set_aside([steps[later] for later in steps if later > step])
+            self._prune(step)
             return found
         if damage:
             raise damage[0]
@@ -111,6 +120,12 @@ class CheckpointFolder:
         for place in self._steps().values():
             discard(place)
 
+    def _prune(self, step: int) -> None:
+        """Remove all before this one but the last of them; not those after it, which another process has written."""
+        steps = self._steps()
+        for made in sorted(made for made in steps if made < step)[: 1 - _KEPT]:
+            discard(steps[made])
+
     def _set_aside(self, damaged: list[Path]) -> None:
         """Give damaged checkpoints another name: the run will write its own of these steps."""
         with told_as_unreadable(self.path):
@@ -122,8 +137,7 @@ class CheckpointFolder:
 
     def _steps(self) -> dict[int, Path]:
         matches = ((place, _STEP.fullmatch(place.name)) for place in self._places())
-        with told_as_unreadable(self.path):
-            return {int(match[1]): place for place, match in matches if match and (place / DOCUMENT).is_file()}
+        return {int(match[1]): place for place, match in matches if match and _is_checkpoint(place)}
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
@@ -135,6 +149,16 @@ class CheckpointFolder:
     def _places(self) -> list[Path]:
         with told_as_unreadable(self.path):
             return [*self.path.iterdir()] if self.path.is_dir() else []
+
+
+def _is_checkpoint(place: Path) -> bool:
+    """Whether this has a document; not being allowed to know it is an error, and not the same as none."""
+    with told_as_unreadable(place):
+        try:
+            (place / DOCUMENT).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return True
 
 
 @final
