@@ -49,7 +49,7 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
     replaced = _lies_in(estimator.features_, path)
     if replaced and features is None:
         raise FolderError(
-            path, "the model reads its features from this folder, and would lose them; choose another folder"
+            Path(path), "the model reads its features from this folder, and would lose them; choose another folder"
         )
     names = getattr(estimator, "feature_names_in_", None)
     libraries = {name: version(name) for name in ("corrvae", "numpy", "scikit-learn", "torch")}
