@@ -11,6 +11,7 @@ from corrvae import CorrelationGraph
 from corrvae.cli.settings import read_config
 from corrvae.errors import CorrvaeError
 from corrvae.reading import read_features
+from samples import make_sources
 
 INPUTS = dict.fromkeys(fuzz.READERS, 200) | {"models": 100, "checkpoints": 25, "annotated": 40, "shards": 100}
 MAGIC = [b"PAR1", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\x1f\x8b"]
@@ -21,7 +22,7 @@ LINES = st.text(alphabet='ab01.,;\t "#-e\n', max_size=60).map(str.encode)
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz") / "sources"
-    fuzz.make_sources(folder)
+    make_sources(folder)
     return folder
 
 

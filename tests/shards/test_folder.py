@@ -108,5 +108,5 @@ def test_folders_of_other_kinds_and_missing_files(folder, tmp_path):
             open_shards(folder)
     change(folder, "folders", ["shards"])
     shutil.rmtree(folder / "shards")
-    with pytest.raises(FolderError, match="cannot be read"):
+    with pytest.raises(FolderError, match="there is no such folder"):
         open_shards(folder)
