@@ -31,7 +31,8 @@ class Call:
 
     `kill_after` are the seconds after which `signals` are sent, one after the other, `apart` seconds apart; they count
     from the moment at which there is a file `once`, if that is given. `limits` are limits of the system by name, such
-    as ``{"FSIZE": 4096}``; `harmless` gives up the rights of the superuser.
+    as ``{"FSIZE": 4096}``; `harmless` gives up the rights of the superuser. Standard output goes into the file or pipe
+    `stdout`; without one, it is told with standard error.
     """
 
     work: str
@@ -42,6 +43,7 @@ class Call:
     apart: float = 0.2
     limits: Mapping[str, int] = field(default_factory=dict)
     harmless: bool = False
+    stdout: str | None = None
     timeout: float = 120.0
 
 
@@ -160,7 +162,7 @@ def _live(call: dict[str, Any], said: int, wrong: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(wrong, 2)
-        os.dup2(wrong, 1)
+        os.dup2(wrong if call["stdout"] is None else os.open(call["stdout"], os.O_WRONLY | os.O_CREAT), 1)
         for name, most in call["limits"].items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         if call["harmless"] and os.geteuid() == 0:

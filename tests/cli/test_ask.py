@@ -1,8 +1,8 @@
 import csv
 import io
 import json
-import subprocess
-import sys
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from corrvae.cli import app
+from nursery import Call
 from support.runs import DIM, IDS, N_POINTS, brute_links, make_files, make_frame, make_graph, trained, write_rows
 
 COMMANDS = ["embed", "neighbors", "links", "match", "cluster", "score"]
@@ -194,21 +195,23 @@ def test_what_is_wrong_is_one_sentence(ind, bare, new, tmp_path):
     assert "no such file" in refused("embed", ind.run, "--features", tmp_path / "none.csv")
 
 
-def program(*arguments, **options):
-    command = [sys.executable, "-m", "corrvae", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, check=False, **options)
+def program(*arguments, stdout):
+    return Call("fragile:program", {"arguments": [*map(str, arguments)]}, stdout=str(stdout))
 
 
-def test_the_program_writes_the_same_bytes_in_every_process(corr):
-    done = program("links", corr.run, "--top", 30)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == ask("links", corr.run, "--top", 30).stdout_bytes
-    assert done.stdout.count(b"\n") == 31
-    assert b"\r" not in done.stdout
+def test_the_program_writes_the_same_bytes_in_every_process(corr, nursery, tmp_path):
+    (ending,) = nursery.run(program("links", corr.run, "--top", 30, stdout=tmp_path / "said"))
+    assert (ending.code, ending.errors) == (0, "")
+    said = (tmp_path / "said").read_bytes()
+    assert said == ask("links", corr.run, "--top", 30).stdout_bytes
+    assert said.count(b"\n") == 31
+    assert b"\r" not in said
 
 
-def test_a_reader_who_leaves_early_is_no_error(ind):
-    command = f"{sys.executable} -m corrvae neighbors {ind.run} -k 35 | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout.startswith("query,rank,neighbor")
+def test_a_reader_who_leaves_early_is_no_error(ind, nursery, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = threading.Thread(target=lambda: (tmp_path / "pipe").open("rb").close())
+    reader.start()
+    (ending,) = nursery.run(program("neighbors", ind.run, "-k", 35, stdout=tmp_path / "pipe"))
+    reader.join()
+    assert ending.errors == ""

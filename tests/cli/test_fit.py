@@ -1,7 +1,5 @@
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from corrvae import load
 from corrvae.errors import TrainingError
 from corrvae.training.run import Run
+from nursery import Call
 from support.fits import SMALL, contents, fit, signals_at, write_points
 
 
@@ -184,10 +183,9 @@ def test_where_to_is_settled_before_data_are_read(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path):
+def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path, nursery):
     fit(*files, "--quiet")
-    command = [sys.executable, "-m", "corrvae", "fit", "--out", str(tmp_path / "run"), "--resume", *more]
-    with Path("/dev/full").open("w") as full:
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert result.returncode == 3
-    assert result.stderr.splitlines()[1:] == ["standard output: no space left on device"]
+    arguments = {"arguments": ["fit", "--out", str(tmp_path / "run"), "--resume", *more]}
+    (ending,) = nursery.run(Call("fragile:program", arguments, stdout="/dev/full"))
+    assert ending.code == 3
+    assert ending.errors.splitlines()[1:] == ["standard output: no space left on device"]

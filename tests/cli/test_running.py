@@ -132,7 +132,8 @@ def test_a_run_stays_until_the_next_has_a_model(request_for, tmp_path, monkeypat
         run_fit(request_for(overwrite=True, **other))
     assert before.items() <= contents(tmp_path / "run").items()
     assert load(tmp_path / "run").random_state == 0
-    assert [place.name for place in (tmp_path / "run" / "run.next" / "checkpoint").iterdir()] == ["step-000000020"]
+    kept = sorted(place.name for place in (tmp_path / "run" / "run.next" / "checkpoint").iterdir())
+    assert kept == ["step-000000010", "step-000000020"]
     assert run_fit(again(request_for())).stopped == "finished"
     assert contents(tmp_path / "run") == contents(tmp_path / "wanted")
 
