@@ -134,7 +134,7 @@ class Ranks:
         try:
             yield
         except Exception as error:
-            if isinstance(error, LostRankError) or getattr(error, _TOLD, False):
+            if isinstance(error, LostRankError) or was_told(error):
                 raise
             failure = error
         said = json.dumps(_described(failure)).encode() if failure is not None else b""
@@ -186,6 +186,17 @@ def alone() -> Iterator[None]:
         yield
     finally:
         _alone.reset(before)
+
+
+def was_told(error: BaseException) -> bool:
+    """Say whether all ranks raise this error together, one of them as it was, and the others as they were told of it.
+
+    Examples
+    --------
+    >>> was_told(ValueError("mine alone"))
+    False
+    """
+    return getattr(error, _TOLD, False)
 
 
 def is_launched() -> bool:

@@ -11,7 +11,7 @@ from corrvae.cli.exits import BAD_INPUT, FAILED, plainly
 from corrvae.cli.outputs import Output
 from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.together import as_ranks, speaks
-from corrvae.errors import LostRankError
+from corrvae.errors import LostRankError, TrainingError
 from corrvae.ranks import Ranks, current_ranks
 from support.runs import make_files, make_frame
 from support.several import run_ranks
@@ -52,7 +52,20 @@ def as_launched(folder):
     written = [ask([*QUESTIONS["embed"], "--out", f"z.{ending}"])[0] for ending in ("npy", "parquet")]
     # what only one rank misses
     found["not on both"] = ask(["weights", "edges.csv" if ranks.is_first else "gone.csv"])
+    # what the one that speaks meets: a reader who has left, and an error that is no common one
+    for name, error in (("left", typer.Exit(0)), ("broken", TrainingError(7, "edge", (3,), None))):
+        with pytest.MonkeyPatch.context() as patch:
+            if ranks.is_first:
+                patch.setattr(Output, "give", fail_by(error))
+            found[name] = ask(["neighbors", "run", "-k", "3"])
     return found, written
+
+
+def fail_by(error):
+    def fail(*_):
+        raise error
+
+    return fail
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +89,9 @@ def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
         assert wanted[name][0] == BAD_INPUT
     assert first["not on both"][0] == BAD_INPUT
     assert "gone.csv: there is no such file" in first["not on both"][2]
+    assert first["left"] == (0, "", "")
+    assert first["broken"][0] == FAILED
+    assert "edge term is infinite" in first["broken"][2]
     for found, written in others:
         assert written == [0, 0]
         for name, (code, stdout, stderr) in found.items():

@@ -1,6 +1,8 @@
 import pytest
 import torch
 from scipy import sparse
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, make_likelihood
 from corrvae.nn.autoencoding import autoencode, differentiate
@@ -123,6 +125,16 @@ def test_gradients_without_the_engine_are_those_of_the_engine(hidden, n_edges):
                 assert not parameter.grad.requires_grad
     assert expected[-1] is None
     assert sum(gradient is not None for gradient in expected) == len(parameters) - 1
+
+
+def test_weights_that_were_computed_are_left_to_the_engine():
+    encoder, decoder, likelihood = networks((5,), "multinomial")
+    weight_norm(next(layer for layer in decoder.modules() if isinstance(layer, nn.Linear)))
+    rows, form = features(is_sparse=True), PairPrior.of(0.9, DIM, torch.float64).form_independent
+    given = rows, torch.ones(N_DRAWN, DIM, dtype=torch.float64), rows, torch.tensor([[0, 8]]), form
+    found = autoencode(encoder, decoder, likelihood, *given)
+    assert not differentiate([found.log_prob], [torch.ones(N_DRAWN, dtype=torch.float64)])
+    assert all(parameter.grad is None for parameter in (*encoder.parameters(), *decoder.parameters()))
 
 
 def test_values_of_two_calls_are_left_to_the_engine():

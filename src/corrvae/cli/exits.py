@@ -49,9 +49,14 @@ def plainly(stopped: str = "stopped") -> Iterator[None]:
         _end(_of_memory(error), FAILED, error)
     except RuntimeError as error:
         # torch has no error of its own for the memory of a CPU
-        if not any(words in str(error).lower() for words in _NO_MEMORY):
+        if any(words in str(error).lower() for words in _NO_MEMORY):
+            _end(_of_memory(error), FAILED, error)
+        from corrvae.cli.together import speaks
+        from corrvae.ranks import was_told
+
+        if speaks() or not was_told(error):
             raise
-        _end(_of_memory(error), FAILED, error)
+        _end(str(error), FAILED, error)  # of the one that speaks, which tells it
     except KeyboardInterrupt as error:
         _end(stopped, INTERRUPTED, error)
 

@@ -1,7 +1,8 @@
-"""What PyTorch's launcher tells of the starts of a command: which launch it is, and whether it was started again."""
+"""What PyTorch's launcher tells of a command that it starts, and starts again: which launch it is."""
 
 import os
 import platform
+from pathlib import Path
 
 
 def launch_name() -> str | None:
@@ -12,18 +13,18 @@ def launch_name() -> str | None:
     >>> launch_name() is None
     True
     """
-    name = os.environ.get("TORCHELASTIC_RUN_ID")
-    # A launch of the same name may have been there before. The launcher stays while it starts its processes again.
-    return None if name is None else f"{name} {platform.node()} {os.getppid()}"
+    name, launcher = os.environ.get("TORCHELASTIC_RUN_ID"), os.getppid()
+    if name is None:
+        return None
+    # The launcher stays while it starts its processes again. Another one may have the same name, and, in a container
+    # or after a restart of the machine, the same number.
+    return f"{name} {platform.node()} {launcher} {_begin_of(launcher)}"
 
 
-def is_restart() -> bool:
-    """Say whether the launcher started this command before, and does so again because a process had ended.
-
-    Examples
-    --------
-    >>> is_restart()
-    False
-    """
-    count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return launch_name() is not None and count.isdecimal() and int(count) > 0
+def _begin_of(process: int) -> str:
+    """Tell when a process began, where the system tells: by a name of the machine's start, and ticks since then."""
+    try:
+        ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
+    except (OSError, IndexError):
+        return "unknown"

@@ -15,7 +15,7 @@ import typer
 from corrvae.cli.exits import INTERRUPTED
 from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
 from corrvae.cli.progress import choose_progress
-from corrvae.cli.restarts import is_restart, launch_name
+from corrvae.cli.restarts import launch_name
 from corrvae.cli.run_folder import LAUNCH, RunFolder
 from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
 from corrvae.cli.signals import LateRequest, OneRequest, heed_termination
@@ -97,8 +97,8 @@ def run_fit(request: Request) -> Outcome:
                 if ranks.is_first:
                     until_the_end.enter_context(folder.held())
                 again = ranks.is_first and folder.was_begun_by(launch_name())
-            # each machine's launcher counts its own restarts, and that of the first rank may have made none
-            if again := ranks.any(is_restart()) and ranks.tell(again):
+            # launchers count their restarts, but not those that another machine's had them make
+            if again := ranks.tell(again):
                 say("the processes were started again; the run goes on from its last checkpoint, if there is one")
             if request.resume or again:
                 return _resume(request, folder, {**config, **options}, ranks, say)

@@ -33,10 +33,19 @@ def as_ranks() -> Iterator["Ranks"]:
     ...     ranks.count
     1
     """
+    import typer
+
     from corrvae.ranks import Ranks, is_launched, join_ranks
 
     if not is_launched():
         yield Ranks()
         return
-    with join_ranks() as ranks, ranks.agreed():
-        yield ranks
+    with join_ranks() as ranks:
+        ended: typer.Exit | None = None
+        with ranks.agreed():
+            try:
+                yield ranks
+            except typer.Exit as early:  # of the one that speaks, whose reader has left: no failure
+                ended = early
+        if ended is not None:
+            raise ended

@@ -118,14 +118,17 @@ def differentiate(values: Sequence[Tensor], slopes: Sequence[Tensor]) -> bool:
     function: Any = values[0].grad_fn
     if not isinstance(function, _Backward) or any(value.grad_fn is not function for value in values):
         return False
+    leaves = [leaf for leaf, _ in function.next_functions]  # none for a parameter that is not to be learned
+    if not all(leaf is None or hasattr(leaf, "variable") for leaf in leaves):
+        return False  # what it reads was computed
     given: _Given = function.given
     with torch.no_grad():
         begun = [given.noise.new_zeros(length) for length in (len(given.noise), len(given.noise), len(given.edges))]
         for value, slope in zip(values, slopes, strict=True):
             begun[value.output_nr] = slope
         _, *gradients = _Autoencode.backward(function, *begun)
-        for (leaf, _), gradient in zip(function.next_functions, gradients, strict=True):
-            if leaf is not None:  # else the parameter is not to be learned
+        for leaf, gradient in zip(leaves, gradients, strict=True):
+            if leaf is not None:
                 learned = leaf.variable
                 learned.grad = gradient if learned.grad is None else learned.grad + gradient
     return True

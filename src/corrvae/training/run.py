@@ -73,7 +73,6 @@ class Run:
             self.evaluator = Evaluator(validation, settings.gamma, of_validation, self.device, data.population)
         self.adam = Adam(list(model.parameters()), settings.learning_rate)
         self.population = data.population
-        self._hooked = any(_has_hooks(parameter) for parameter in model.parameters())
         self._vertices = np.empty(0, dtype=np.int64)  # of the step before
         self.means, self.history, self.best = RunningMeans(), History(), BestWeights()
         self.step, self.seconds = 0, 0.0
@@ -112,7 +111,7 @@ class Run:
             terms = self.model.terms(
                 drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
             )
-            terms.climb(hooked=self._hooked)
+            terms.climb(hooked=any(map(_has_hooks, self.adam.parameters)))
             values = terms.numbers()
         else:
             terms = self._exchange.climb(self._share_of_terms(drawn, warmup))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph, SpanningPlan, enumerate_forests, spanning_weights
+from corrvae.graphs.weights import plan, sample, sketch
 from corrvae.ranks import alone, current_ranks
 from support.graphs import graphs
 from support.resistance import conductances_of, forest_weights, from_networkx, pinv_weights, scale_free
@@ -273,7 +274,25 @@ def weights_of_ranks(chosen):
         by_oneself = by_every_method(chosen[:1]) if ranks.is_first else None
     with pytest.raises(MemoryError, match="a sketch on"):
         spanning_weights(chosen[0], "sketch", epsilon=0.01, memory_budget=3e6, random_state=0, progress=False)
+    fail_and_differ(chosen[0], ranks)
     return found, by_oneself
+
+
+def fail_and_differ(graph, ranks):
+    """Let one rank have more cores than the others; and let one alone run out of memory."""
+    asked = {"epsilon": 0.1, "random_state": 0, "progress": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "_available_cores", lambda: 1 + ranks.index)
+        spanning_weights(graph, "sketch", **asked)
+        for module, name, method in ((sketch, "eliminate", "sketch"), (sample, "walk_order", "sample")):
+            if ranks.index == 1:
+                patch.setattr(module, name, run_out)
+            with pytest.raises(MemoryError, match="no room here"):
+                spanning_weights(graph, method, **asked)
+
+
+def run_out(*_):
+    raise MemoryError("no room here")
 
 
 def test_ranks_have_the_bits_that_one_has():

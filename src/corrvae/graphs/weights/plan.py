@@ -74,14 +74,15 @@ class SpanningPlan:
         self.confidence = 1.0 - float(delta)
         self.delta = float(delta) / max(graph.n_edges, 1) if simultaneous else float(delta)  # of one edge
         self._ranks = current_ranks()
-        # what is free differs from rank to rank, and the way taken must not
+        # what is free, and how many cores there are, differs from rank to rank, and the way taken must not
         self.memory_budget = self._ranks.tell(float(default_budget() if memory_budget is None else memory_budget))
         self.random_state = random_state
-        self.n_threads = n_threads or _available_cores()
+        self.n_threads = self._ranks.tell(int(n_threads or _available_cores()))
         self.progress = progress
         self._n_forests = forests_needed(self.epsilon, self.delta)
         self._require(pattern_bytes(graph), "the analysis of the graph")
-        watch(self._analyse, progress=progress)
+        with self._ranks.agreed():
+            watch(self._analyse, progress=progress)
         self._seconds = time.perf_counter() - begun
 
     def solve(self, conductances: Float[np.ndarray, " edges"] | None = None) -> SpanningWeights:

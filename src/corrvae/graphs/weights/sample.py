@@ -54,8 +54,9 @@ def solve_sample(
     """Estimate the weight of every edge that is not a bridge; their sum is exact. Ranks divide the streams."""
     ranks = ranks or Ranks()
     monitor.phase("sampling forests", n_forests)
-    values, threshold, alias = neighbor_tables(pieces, conductances)
-    order = walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
+    with ranks.agreed():
+        values, threshold, alias = neighbor_tables(pieces, conductances)
+        order = walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
     keys = ranks.hand_out(random_state.integers(1, 2**63, size=n_forests, dtype=np.uint64))
     streams = np.array_split(keys, _STREAMS)[ranks.share(_STREAMS)]
 

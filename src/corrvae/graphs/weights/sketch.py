@@ -86,12 +86,13 @@ def solve_sketch(
     n_positions = structure.columns.size - 1
     quantile = float(ndtri(1.0 - delta / 2.0))
     monitor.phase("eliminating", n_positions)
-    elimination = eliminate(structure, conductances, monitor.control)
-    monitor.check()
-    core = _Core(*sparse_core(structure, elimination, conductances, monitor.control), n_positions - structure.first)
-    monitor.check()
     keys = ranks.hand_out(random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64))
-    projections = _Projections(core, keys, n_threads, monitor, ranks)
+    with ranks.agreed():
+        elimination = eliminate(structure, conductances, monitor.control)
+        monitor.check()
+        core = _Core(*sparse_core(structure, elimination, conductances, monitor.control), n_positions - structure.first)
+        monitor.check()
+        projections = _Projections(core, keys, n_threads, monitor, ranks)
     # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
     blocks = int(np.clip(np.ceil((0.5 * quantile / epsilon) ** 2 / projection.WIDTH), 2, 8))
     while True:

@@ -147,7 +147,7 @@ class Sweep:
         self._model, self._tiles = vectors.model, pair_tiles(vectors.network)
         self._exact = exact_pairs(vectors.network)
         self._counting, self.bytes_of_row = threading.Lock(), _bytes_of_row(queries)
-        self._memory, self._side = memory, self._side_within(memory)
+        self._memory = memory
 
     def run(self, label: str, goal: Goal, ranks: Ranks | None = None) -> None:
         """Sweep over all blocks, or over this rank's share of them."""
@@ -160,8 +160,9 @@ class Sweep:
             self.count(n_pairs // 2 if block.diagonal else n_pairs)
 
         # in turns, as blocks at the end may have less to do
-        index, count = (0, 1) if ranks is None else (ranks.index, ranks.count)
-        self.each(itertools.islice(self._blocks(), index, None, count), work)
+        ranks = Ranks() if ranks is None else ranks
+        blocks = self._blocks(ranks.tell(self.n_threads))  # one layout, though ranks may have other numbers of threads
+        self.each(itertools.islice(blocks, ranks.index, None, ranks.count), work)
 
     def count(self, n_done: int) -> None:
         """Tell the monitor what has been done of a phase."""
@@ -233,14 +234,16 @@ class Sweep:
         """Gather groups of candidates."""
         return self._right.read(groups)
 
-    def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _blocks(self, n_threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Lay out blocks of which so many threads have enough to do, and which fit into memory side by side."""
         n_rows, n_columns = len(self.left_groups), len(self.right_groups)
         if n_rows == 0 or n_columns == 0:
             return
-        wide = self._side if self.same else self._columns_for(n_rows, n_columns)
-        for row in range(0, n_rows, self._side):
+        side = self._side_for(n_threads)
+        wide = side if self.same else self._columns_for(n_threads, side)
+        for row in range(0, n_rows, side):
             for column in range(row if self.same else 0, n_columns, wide):
-                ends = min(row + self._side, n_rows), min(column + wide, n_columns)
+                ends = min(row + side, n_rows), min(column + wide, n_columns)
                 yield np.arange(row, ends[0]), np.arange(column, ends[1])
 
     def _read(self, rows: np.ndarray, columns: np.ndarray) -> Block:
@@ -249,16 +252,16 @@ class Sweep:
         right = left if diagonal else self.read_right(columns)
         return Block(rows, columns, left, right, bool(diagonal), self.same and not diagonal)
 
-    def _columns_for(self, n_rows: int, n_columns: int) -> int:
+    def _columns_for(self, n_threads: int, side: int) -> int:
         """Columns beside few rows: more, as memory allows, but not so many that threads run out of blocks."""
-        shared = -(-n_columns // (4 * self.n_threads))
-        within = self._memory // (4 * self.n_threads * max(1, self.bytes_of_row))
-        return max(self._side, min(self._side * max(1, self._side // n_rows), _MOST_COLUMNS, shared, within))
+        shared = -(-len(self.right_groups) // (4 * n_threads))
+        within = self._memory // (4 * n_threads * max(1, self.bytes_of_row))
+        return max(side, min(side * max(1, side // len(self.left_groups)), _MOST_COLUMNS, shared, within))
 
-    def _side_within(self, memory: int) -> int:
+    def _side_for(self, n_threads: int) -> int:
         """Largest side whose blocks fit: two sides of points and about ten numbers for each pair, in every thread."""
         side = _LARGEST
-        while side > _SMALLEST and self.n_threads * (2 * side * self.bytes_of_row + 40 * side**2) > memory:
+        while side > _SMALLEST and n_threads * (2 * side * self.bytes_of_row + 40 * side**2) > self._memory:
             side //= 2
         return side
 
