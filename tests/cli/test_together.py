@@ -91,7 +91,7 @@ def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
     assert "gone.csv: there is no such file" in first["not on both"][2]
     assert first["left"] == (0, "", "")
     assert first["broken"][0] == FAILED
-    assert "edge term is infinite" in first["broken"][2]
+    assert "after 7 steps edge is infinite" in first["broken"][2]
     for found, written in others:
         assert written == [0, 0]
         for name, (code, stdout, stderr) in found.items():
