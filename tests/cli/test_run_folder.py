@@ -11,9 +11,10 @@ import pytest
 
 from corrvae import CorrelatedVAE, load
 from corrvae.cli.run_folder import RunFolder
+from corrvae.cli.running import Request, run_fit
 from corrvae.cli.settings import resolve
 from corrvae.drafts import take_folder
-from corrvae.errors import FolderError
+from corrvae.errors import DataFileError, FolderError
 from support.fits import contents
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -154,6 +155,7 @@ def test_a_program_killed_as_it_replaces_a_run_loses_neither(stopped, tmp_path, 
         except Killed:
             pass
         with folder.held():
+            folder.settle()
             outcomes.append(folder.stopped())
             assert folder.settings()["seed"] == 5
             if outcomes[-1] is None:  # the new one is not whole yet
@@ -181,6 +183,58 @@ def test_what_is_not_a_run_is_left_alone(name, tmp_path):
     (tmp_path / "run" / name).write_text("mine")
     with pytest.raises(FolderError, match=rf"is not the folder of a run \(it holds {name}\)"):
         RunFolder(tmp_path / "run").refuse_to_begin(overwrite=True)
+
+
+FOREIGN = (
+    "model.new/mine",
+    "model.moving/mine",
+    "config.json",
+    "features/a.csv",
+    "checkpoint/b",
+    "run.next/history.csv",
+)
+
+
+@pytest.mark.parametrize("how", [{"overwrite": True}, {"resume": True}, {}])
+@pytest.mark.parametrize("more", ["thesis.tex", "run.toml", "model.new/config.json"])
+def test_a_folder_of_others_that_has_our_names_loses_nothing(how, more, tmp_path, model):
+    place = tmp_path / "theirs"
+    for name in (*FOREIGN, more):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("mine = 1")
+    if more == "model.new/config.json":  # even what is a model is theirs, if there is no run
+        shutil.rmtree(place / "model.new")
+        model.save(place / "model.new")
+    before = contents(place)
+    with pytest.raises((FolderError, DataFileError)):
+        run_fit(Request(place, {"features": str(tmp_path / "none.csv")}, **how))
+    assert contents(place) == before
+
+
+def test_a_run_beside_the_files_of_others_goes_on_and_is_not_replaced(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    model.save(folder.path / "model.new")
+    (folder.path / "notes.txt").write_text("mine")
+    before = contents(folder.path)
+    with folder.held(), pytest.raises(FolderError, match=r"it holds notes.txt"):
+        folder.refuse_to_begin(overwrite=True)
+    assert contents(folder.path) == before
+    with folder.held():
+        folder.settle()
+    assert not (folder.path / "model.new").exists()
+    assert folder.stopped() == "interrupted"
+
+
+def test_what_only_has_the_name_of_a_model_is_not_put_in_its_place(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    for name in ("model.new", "model.moving"):
+        (folder.path / name).mkdir()
+        (folder.path / name / "config.json").write_text("{}")
+    folder.settle()
+    assert folder.stopped() == "interrupted"
+    folder.finish(model)  # which has a whole one
+    assert folder.stopped() == "interrupted"
+    assert not (folder.path / "model.moving").exists()
 
 
 def test_a_model_that_was_saved_by_hand_is_no_run(tmp_path, model):

@@ -78,14 +78,12 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """Keep the folder for this program, where the system has locks; refuse one that another program keeps.
 
-        It is made if it is not there, and is gone in the end if nothing was put in it. If a program was killed as it
-        put a model into its place, this is done first.
+        It is made if it is not there, and is gone in the end if nothing was put in it.
         """
         made: list[Path] = []
         lock = None
         try:
             lock = self._take(made)
-            self._settle()
             yield
         finally:
             for folder in reversed(made):
@@ -97,7 +95,8 @@ class RunFolder:
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
 
-        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked.
+        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked. Nothing is
+        touched before it is known that this is a run's folder; then it is settled.
         """
         # a draft alone is what a run leaves that was killed as it began
         found = self._listed()
@@ -108,6 +107,7 @@ class RunFolder:
             raise FolderError(
                 self.path, f"is not the folder of a run (it holds {shown}); nothing was written: choose another"
             )
+        self.settle()
         if not overwrite and self._holds_what_counts():
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
         try:
@@ -192,7 +192,7 @@ class RunFolder:
         if new.exists():
             shutil.rmtree(new)
         model.save(new)
-        self._settle()
+        self.settle()
         if model.stopped_ != "interrupted":
             self.tidy()
 
@@ -201,17 +201,20 @@ class RunFolder:
         for place in (self.checkpoint, self.path / _NEW):
             shutil.rmtree(place, ignore_errors=True)
 
-    def _settle(self) -> None:
-        """Put a model that is whole, with its run, into its place; a program that was killed at it can do it again.
+    def settle(self) -> None:
+        """Put a model that is whole, with its run, into its place; where another program was killed at it, do the rest.
 
-        ``config.json`` goes first and comes last: a folder that has one has the files that it lists.
+        ``config.json`` goes first and comes last: a folder that has one has the files that it lists. What is no folder
+        of a run stays as it is, and so does what has the name of a model and is none.
         """
+        if not self.is_begun:
+            return
         work, moving = self.work, self.path / _MOVING
-        if (work / _NEW).is_dir():
-            for name in (*_MODEL, _SHARDS, *((HISTORY, CHECKPOINT) if work != self.path else ())):
+        if _is_model(work / _NEW):
+            for name in (_MOVING, *_MODEL, _SHARDS, *((HISTORY, CHECKPOINT) if work != self.path else ())):
                 _remove(self.path / name)
             (work / _NEW).rename(moving)  # nothing of it has moved before, and nothing that is there goes after
-        if not moving.is_dir():
+        if not moving.is_dir() or (_names(moving) and not _is_model(moving)):  # an empty one has been moved already
             return
         if (self.path / _NEXT).is_dir():
             for name in (HISTORY, CHECKPOINT, RUN):
@@ -278,6 +281,14 @@ class RunFolder:
 
 def _names(folder: Path) -> list[str]:
     return sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+
+
+def _is_model(place: Path) -> bool:
+    if not place.is_dir() or place.is_symlink():
+        return False
+    from corrvae.answers.run import is_run_folder
+
+    return is_run_folder(place)
 
 
 def _remove(place: Path) -> None:
