@@ -430,6 +430,16 @@ def test_what_a_killed_run_left_as_it_began_is_not_in_the_way(tmp_path):
     assert [place.name for place in tmp_path.iterdir()] == ["run.toml"]
 
 
+def test_what_a_killed_run_left_as_it_began_to_replace_another_is_not_in_the_way(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    (folder.path / "run.next").mkdir()
+    (folder.path / "run.next" / ".run.toml.0123abcd.part").write_text("half")
+    folder.refuse_to_begin(overwrite=True)
+    folder.begin({**SETTINGS, "seed": 5}, {})
+    assert [place.name for place in folder.work.iterdir()] == ["run.toml"]
+    assert folder.settings()["seed"] == 5
+
+
 def test_what_a_run_that_is_over_does_not_need_is_removed(tmp_path):
     folder = RunFolder(tmp_path)
     for name in ("checkpoint/step-000000012", "model.new"):

@@ -100,7 +100,7 @@ class RunFolder:
         """
         # a draft alone is what a run leaves that was killed as it began
         found = self._listed()
-        inside = found + (_names(self.path / _NEXT) if _NEXT in found else [])
+        inside = found + (_but_drafts(self.path / _NEXT) if _NEXT in found else [])
         strangers = [name for name in inside if not _OURS.fullmatch(name)]
         if found and (RUN not in found or strangers):
             shown = ", ".join((strangers or found)[:5])
@@ -276,11 +276,15 @@ class RunFolder:
 
     def _listed(self) -> list[str]:
         self._refuse_a_file()
-        return [name for name in _names(self.path) if not _DRAFT.fullmatch(name)]
+        return _but_drafts(self.path)
 
 
 def _names(folder: Path) -> list[str]:
     return sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+
+
+def _but_drafts(folder: Path) -> list[str]:
+    return [name for name in _names(folder) if not _DRAFT.fullmatch(name)]
 
 
 def _is_model(place: Path) -> bool:
