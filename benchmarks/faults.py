@@ -102,7 +102,7 @@ def write_files(folder: Path) -> list[str]:
 def kill_program(
     nursery: Nursery, folder: Path, every: int = 1, only: tuple[int, ...] = (), overwrite: bool = False
 ) -> dict:
-    """Kill `corrvae fit` at each of its file operations (every so many, or only some); going on gives a whole run's files.
+    """Kill `corrvae fit` at each of its file operations (or some); going on gives the files of a whole run.
 
     With `overwrite` it replaces a run of another seed, which must be there as it was until the new one has a model.
     """

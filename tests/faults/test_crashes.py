@@ -22,7 +22,7 @@ def test_saving_killed_ten_times_leaves_a_whole_model(nursery, tmp_path):
 
 
 def test_the_program_killed_at_its_file_operations_goes_on_to_the_same_files(nursery, tmp_path):
-    record = faults.kill_program(nursery, tmp_path, every=12)
+    record = faults.kill_program(nursery, tmp_path, every=20)
     assert record["kills"] >= 10
     assert 0 < record["begun_again"] < record["kills"]
 
