@@ -93,6 +93,7 @@ def seal(place, **changes):
         (lambda place: flip(place / "config.json"), "damaged"),
         (lambda place: (place / "config.json").write_bytes(b""), "not JSON"),
         (lambda place: (place / "config.json").write_text("{}"), "names no format"),
+        (lambda place: (place / "config.json").unlink(), r"config\.json is missing"),
         (lambda place: (place / "model.safetensors").unlink(), "missing"),
         (lambda place: seal(place, files={"x": {"bytes": 1, "sha256": ""}}), "which no folder of ours has"),
     ],
@@ -116,6 +117,19 @@ def test_damage_without_a_whole_checkpoint_before_it_is_told(tmp_path):
     with pytest.raises(DamagedFolderError, match=r"step-000000010/model\.safetensors: truncated"):
         folder.read()
     assert [place.name for place in tmp_path.iterdir()] == ["step-000000010"]
+
+
+def test_what_lost_its_document_is_told_and_gives_way(tmp_path):
+    folder = CheckpointFolder(tmp_path, {})
+    (folder.write(10, {"x": 2}, {"w": torch.ones(3)}) / "config.json").unlink()
+    with pytest.raises(DamagedFolderError, match=r"step-000000010: damaged: its config\.json is missing"):
+        folder.read()
+    folder.clear()
+    (aside,) = tmp_path.glob("damaged-step-000000010-*")
+    assert (aside / "model.safetensors").is_file()
+    assert folder.read() is None
+    folder.write(10, {"x": 3}, {})
+    assert folder.read().document["x"] == 3
 
 
 def not_permitted(place, monkeypatch):
