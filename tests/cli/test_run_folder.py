@@ -14,7 +14,7 @@ from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.running import Request, run_fit
 from corrvae.cli.settings import resolve
 from corrvae.drafts import take_folder
-from corrvae.errors import DataFileError, FolderError
+from corrvae.errors import DamagedFolderError, DataFileError, FolderError
 from support.fits import contents
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -107,6 +107,30 @@ def test_a_run_is_replaced_only_if_asked_to_and_once_there_is_another(tmp_path, 
     assert (folder.settings()["seed"], folder.stopped()) == (6, "finished")
     assert set(contents(folder.path)) == {name for name in before if "history.csv" not in name}
     assert not folder.checkpoint.exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vertices.parquet"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
+def test_a_damaged_model_is_made_again_from_a_checkpoint_and_told_without_one(name, damage, tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    place = folder.path / name
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    if damage == "gone":
+        place.unlink()
+    else:
+        place.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+    if (name, damage) == ("config.json", "gone"):  # then there is none
+        assert folder.stopped() is None
+        return
+    with pytest.warns(UserWarning, match=rf"{name}.*; the run goes on from its last checkpoint"):
+        assert folder.stopped() is None
+    folder.finish(model)
+    assert folder.stopped() == "interrupted"
+    place.write_bytes(data)
+    shutil.rmtree(folder.checkpoint)
+    with pytest.raises(DamagedFolderError, match=name):
+        folder.stopped()
 
 
 class Killed(BaseException):

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import stat
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
 from corrvae.drafts import draft_of_file, sync, take_folder
-from corrvae.errors import FolderError
+from corrvae.errors import DamagedFolderError, FolderError
 
 if TYPE_CHECKING:
     from corrvae import CorrelatedVAE
@@ -179,12 +180,21 @@ class RunFolder:
                 )
 
     def stopped(self) -> str | None:
-        """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet."""
+        """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet.
+
+        One that is damaged is none, with a warning, if there is a checkpoint from which the run can make it again.
+        """
         if not (self.work / _CONFIG).exists():
             return None
         from corrvae.folders import load
 
-        return load(self.work).stopped_
+        try:
+            return load(self.work).stopped_
+        except DamagedFolderError as error:
+            if not any(name.startswith("step-") for name in _names(self.checkpoint)):
+                raise
+            warnings.warn(f"{error}; the run goes on from its last checkpoint, to a new model", stacklevel=2)
+            return None
 
     def finish(self, model: "CorrelatedVAE") -> None:
         """Put a model into the folder; what is left of a run that is over, or that this one replaces, is removed."""
