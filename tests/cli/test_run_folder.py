@@ -360,6 +360,16 @@ def test_a_folder_that_was_removed_as_it_was_taken_is_made_again(tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_to_a_folder_will_do(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    with RunFolder(tmp_path / "link").held():
+        RunFolder(tmp_path / "link").begin(SETTINGS, {})
+        with pytest.raises(FolderError, match="another corrvae"), RunFolder(tmp_path / "there").held():
+            pass
+    assert RunFolder(tmp_path / "there").settings() == SETTINGS
+
+
 def test_of_programs_that_begin_at_once_one_has_the_folder(tmp_path):
     """Each counts up a number that it reads first; had two been inside together, a count would be lost."""
     count = tmp_path / "count"

@@ -51,9 +51,11 @@ def test_what_a_killed_run_left_is_swept_and_what_others_left_is_not(tmp_path):
     folder = CheckpointFolder(tmp_path, {})
     folder.write(5, {}, {})
     (tmp_path / ".step-000000006.0123abcd.writing").mkdir()
+    os.mkfifo(pipe := tmp_path / ".step-000000002.deadbeef.writing")
     (tmp_path / "step-of-mine").mkdir()
     (tmp_path / "step-000000009").mkdir()  # not a checkpoint, only named like one
     assert folder.read().document["step"] == 5
+    pipe.unlink()  # nobody waited for it
     keep(folder.write(7, {}, {}))
     later = ["step-000000007", "step-000000009", "step-of-mine"]
     assert sorted(place.name for place in tmp_path.iterdir()) == ["kept", "step-000000005", *later]

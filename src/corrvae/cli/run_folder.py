@@ -250,7 +250,7 @@ class RunFolder:
                     if not folder.exists():
                         folder.mkdir()
                         made.append(folder)
-                lock = take_folder(self.path)
+                lock = take_folder(self.path.resolve())  # a link to a folder will do
                 if lock is None or os.path.samestat(os.fstat(lock), self.path.stat()):
                     return lock
                 os.close(lock)
