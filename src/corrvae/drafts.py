@@ -255,8 +255,8 @@ def _write_through(file: Path) -> None:
 def take_folder(folder: Path) -> int | None:
     """Take a folder, or a draft of a file, for this program until the descriptor is closed.
 
-    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it. Links are not followed,
-    and nobody waits for what is neither a file nor a folder: both are an `OSError`.
+    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it. Links are not
+    followed, and nobody waits for what is neither a file nor a folder: both are an `OSError`.
     """
     try:
         import fcntl

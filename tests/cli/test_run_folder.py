@@ -36,6 +36,24 @@ def test_settings_come_back_from_the_folder(tmp_path):
     assert folder.stopped() is None
 
 
+def test_settings_that_were_changed_or_cut_off_are_refused_by_their_file(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {"rows": 3, "features_code": "0123"})
+    place = folder.path / "run.toml"
+    text = place.read_text()
+    changed = [("steps = 4", "steps = 5"), ("rows = 3", "rows = 8"), ("seed = 0\n", ""), ('"0123"', '"0122"')]
+    others = [text.replace(*change) for change in changed]
+    assert text not in others
+    cut = [text[:length] for length in range(0, len(text) - 1, 7)]
+    for other in (*others, *cut, text.replace("rows = 3", "rows = 1979-05-27")):
+        place.write_text(other)
+        with pytest.raises((DamagedFolderError, DataFileError)) as raised:
+            folder.settings()
+        assert raised.value.path == place
+    place.write_text("# mine\n" + text.replace("seed = 0", "seed  =  +0"))  # means the same
+    assert folder.settings() == SETTINGS
+
+
 def test_a_model_goes_in_beside_the_rest_and_may_be_replaced(tmp_path, model):
     folder = RunFolder(tmp_path / "run")
     folder.begin(SETTINGS, {})

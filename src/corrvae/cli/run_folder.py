@@ -12,6 +12,7 @@
 One program at a time works on it: whoever begins or resumes a run holds the folder first.
 """
 
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ import stat
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
 LAUNCH = "launch"  # among what was found: the launch that began the run
+_CODE = "code"  # beside what was found: the checksum of all that the file says
 _CONFIG, _NEW, _MOVING, _NEXT, _SHARDS = "config.json", "model.new", "model.moving", "run.next", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
 _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.part")
@@ -134,7 +137,11 @@ class RunFolder:
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
         try:
             with draft_of_file(place / RUN) as draft:
-                draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
+                sealed = {
+                    **found,
+                    _CODE: _code(settings, found),
+                }  # at the end, so that a file that was cut off has none
+                draft.write_text(repeat + to_toml(settings) + told + to_toml(sealed), encoding="utf-8")
                 for other in before:
                     _remove(other)  # what was left of a draft is swept
         except BaseException:
@@ -151,15 +158,22 @@ class RunFolder:
                 work.rmdir()
 
     def settings(self) -> dict[str, Any]:
-        """Read the settings of the run that is there."""
+        """Read the settings of the run that is there; a file that is not as it was written is refused."""
         self._refuse_to_resume()
-        settings = read_config(self.work / RUN)
-        return {name: settings.get(name) for name in SETTINGS}
+        place = self.work / RUN
+        given = read_config(place)
+        settings = {name: given.get(name) for name in SETTINGS}
+        if self._told().get(_CODE) != _code(settings, self.found()):
+            raise DamagedFolderError(
+                place,
+                "has been changed or cut off since the run began, so the run cannot go on; put it back as it was, or "
+                "begin another run",
+            )
+        return settings
 
     def found(self) -> dict[str, Any]:
         """Read what the run found in its files when it began."""
-        found = read_toml(self.work / RUN).get(FOUND)
-        return found if isinstance(found, dict) else {}
+        return {name: value for name, value in self._told().items() if name != _CODE}
 
     def check_unchanged(self, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Refuse to go on under settings other than the run's own.
@@ -236,6 +250,10 @@ class RunFolder:
         moving.rmdir()
         sync(self.path)  # before that which could make it again goes
 
+    def _told(self) -> dict[str, Any]:
+        found = read_toml(self.work / RUN).get(FOUND)
+        return found if isinstance(found, dict) else {}
+
     def _refuse_to_resume(self) -> None:
         if not self.is_begun:
             raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
@@ -287,6 +305,12 @@ class RunFolder:
     def _listed(self) -> list[str]:
         self._refuse_a_file()
         return _but_drafts(self.path)
+
+
+def _code(settings: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Give the checksum of what a run's file says, whatever the order and spelling."""
+    said = [{name: value for name, value in part.items() if value is not None} for part in (settings, found)]
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _names(folder: Path) -> list[str]:
