@@ -18,6 +18,7 @@ import numpy as np
 
 import fragile
 from corrvae import load
+from corrvae.cli.run_folder import RunFolder
 from corrvae.errors import FolderError
 from corrvae.persistence import read_folder
 from corrvae.training.checkpoints import KIND as CHECKPOINT
@@ -98,19 +99,29 @@ def write_files(folder: Path) -> list[str]:
     return ["fit", "--quiet", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
 
 
-def kill_program(nursery: Nursery, folder: Path, every: int) -> dict:
-    """Kill `corrvae fit` at each of its file operations (or every so many); going on gives the files of a whole run."""
-    fit = write_files(folder)
-    total = _run(nursery, [*fit, "--out", str(folder / "whole")], folder / "whole", None).result
+def kill_program(
+    nursery: Nursery, folder: Path, every: int = 1, only: tuple[int, ...] = (), overwrite: bool = False
+) -> dict:
+    """Kill `corrvae fit` at each of its file operations (or some); going on gives the files of a whole run.
+
+    With `overwrite` it replaces a run of another seed, which must be there as it was until the new one has a model.
+    """
+    fit, before = write_files(folder), folder / "before"
+    if overwrite:
+        expect(_run(nursery, [*fit, "--seed", "1", "--out", str(before)], before, None).code == 0, "no run before")
+        fit.append("--overwrite")
+    total = _run(nursery, [*fit, "--out", str(_copied(before, folder / "whole"))], folder / "whole", None).result
     wanted, begun_again = _files(folder / "whole"), 0
     # the last ones put the model into its place
-    moments = sorted({*range(1, total + 1, every), *range(total - 8, total + 1)})
+    moments = only or sorted({*range(1, total + 1, every), *range(total - 8, total + 1)})
     for at in moments:
-        out = folder / f"killed-{at}"
+        out = _copied(before, folder / f"killed-{at}")
         ending = _run(nursery, [*fit, "--out", str(out)], out, at)
         expect(ending.code == KILLED, f"killed at {at}: {ending.code} {ending.errors}")
-        begun = (out / "run.toml").exists()
+        begun = RunFolder(out).is_begun and RunFolder(out).settings()["seed"] == 0
         begun_again += not begun
+        if overwrite and not begun:
+            expect(_files(before).items() <= _files(out).items(), f"killed at {at}, the run before is not what it was")
         again = ["fit", "--quiet", "--out", str(out), "--resume"] if begun else [*fit, "--out", str(out)]
         ending = _run(nursery, again, out, None)
         expect(ending.code == 0, f"going on after a kill at {at}: {ending.code} {ending.errors}")
@@ -120,6 +131,10 @@ def kill_program(nursery: Nursery, folder: Path, every: int) -> dict:
         expect(not differing, f"after a kill at {at} other bytes: {differing}")
         shutil.rmtree(out)
     return {"kills": len(moments), "operations": total, "begun_again": begun_again}
+
+
+def _copied(before: Path, folder: Path) -> Path:
+    return shutil.copytree(before, folder) if before.exists() else folder
 
 
 def _run(nursery: Nursery, arguments: list[str], folder: Path, at: int | None) -> Ending:
@@ -312,7 +327,8 @@ def main() -> None:
     with Nursery("fragile") as nursery, TemporaryDirectory() as place:
         for name, work in {
             "training killed": lambda folder: kill_training(nursery, folder, options.kills, options.seed),
-            "program killed": lambda folder: kill_program(nursery, folder, 1),
+            "program killed": lambda folder: kill_program(nursery, folder),
+            "program killed as it replaces a run": lambda folder: kill_program(nursery, folder, overwrite=True),
             "saving killed": lambda folder: kill_saving(nursery, folder, options.kills, options.seed),
             "files limited in size": lambda folder: starve(nursery, folder, [*range(200, 12_000, 400)]),
             "disk full": lambda folder: fill_disk(nursery),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corrvae import drafts
-from corrvae.drafts import discard, draft_of, draft_of_file, exchange, put_in_place, sweep
+from corrvae.drafts import discard, draft_of, draft_of_file, exchange, put_in_place, sweep, take_folder
 
 
 def make(parent: Path, name: str, content: str) -> Path:
@@ -212,6 +212,34 @@ def test_what_a_killed_writer_of_a_file_left_is_removed_and_what_another_writes_
         assert first.exists()
         first.write_text("first")
     assert [(place.name, place.read_text()) for place in tmp_path.iterdir()] == [("note", "first")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, lambda place: place.symlink_to(place.parent), lambda place: place.symlink_to("pipe")],
+    ids=["pipe", "link to a folder", "link to a pipe"],
+)
+def test_nobody_waits_for_what_only_has_the_name_of_a_draft(tmp_path, make):
+    os.mkfifo(tmp_path / "pipe")
+    names = {".run.deadbeef.writing", ".run.deadbeef.old", ".note.deadbeef.part"}
+    for name in names:
+        make(tmp_path / name)
+        with pytest.raises(OSError, match="neither a file nor a folder"):
+            take_folder(tmp_path / name)
+    sweep(tmp_path / "run")
+    with draft_of_file(tmp_path / "note") as draft:
+        draft.write_text("whole")
+    assert {place.name for place in tmp_path.iterdir()} == names | {"note", "pipe"}
+
+
+def test_a_folder_that_has_the_name_of_a_files_draft_is_not_in_the_way(tmp_path):
+    (tmp_path / ".note.deadbeef.part").mkdir()
+    (tmp_path / ".run.deadbeef.writing").write_text("mine")
+    sweep(tmp_path / "run")
+    with draft_of_file(tmp_path / "note") as draft:
+        draft.write_text("whole")
+    assert len([*tmp_path.iterdir()]) == 3
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):

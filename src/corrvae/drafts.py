@@ -165,6 +165,8 @@ def sweep(target: Path) -> None:
     """Remove drafts of a folder that nobody writes any more, and bring back one that stepped aside for no other."""
     name = glob.escape(target.name)
     for aside in target.parent.glob(f".{name}.????????.old"):
+        if aside.is_symlink() or not aside.is_dir():
+            continue
         if not os.path.lexists(target):
             aside.rename(target)
         else:
@@ -226,15 +228,20 @@ def _begin(target: Path, purpose: str, make: Callable[[Path], object]) -> tuple[
 
 
 def _left_behind(target: Path, purpose: str) -> Iterator[Path]:
-    """Give the drafts that nobody writes any more, each locked until the next is asked for."""
+    """Give the drafts that nobody writes any more, each locked until the next is asked for.
+
+    What has the name of one and is something else, a link or a pipe for example, is left alone.
+    """
+    is_draft = stat.S_ISREG if purpose == "part" else stat.S_ISDIR
     for draft in target.parent.glob(f".{glob.escape(target.name)}.????????.{purpose}"):
         try:
             lock = take_folder(draft)
-        except OSError:  # another program has it, or has just removed it
+        except OSError:  # another program has it, or has just removed it, or it is no draft
             continue
         if lock is not None:
             try:
-                yield draft
+                if is_draft(os.fstat(lock).st_mode):
+                    yield draft
             finally:
                 os.close(lock)
 
@@ -248,13 +255,20 @@ def _write_through(file: Path) -> None:
 def take_folder(folder: Path) -> int | None:
     """Take a folder, or a draft of a file, for this program until the descriptor is closed.
 
-    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it.
+    ``None`` where the system has no locks; a `BlockingIOError` says that another program has it. Links are not
+    followed, and nobody waits for what is neither a file nor a folder: both are an `OSError`.
     """
     try:
         import fcntl
     except ImportError:  # on Windows
         return None
-    descriptor = os.open(folder, os.O_RDONLY)
+    _refuse_special(folder, folder.lstat().st_mode)  # before it is opened: a device may act on that
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        _refuse_special(folder, os.fstat(descriptor).st_mode)  # it may have become another since
+    except OSError:
+        os.close(descriptor)
+        raise
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -264,6 +278,11 @@ def take_folder(folder: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _refuse_special(place: Path, mode: int) -> None:
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "neither a file nor a folder", str(place))
 
 
 def _exchanging_call() -> Callable[[bytes, bytes], int] | None:

@@ -11,9 +11,10 @@ import pytest
 
 from corrvae import CorrelatedVAE, load
 from corrvae.cli.run_folder import RunFolder
+from corrvae.cli.running import Request, run_fit
 from corrvae.cli.settings import resolve
 from corrvae.drafts import take_folder
-from corrvae.errors import FolderError
+from corrvae.errors import DamagedFolderError, DataFileError, FolderError
 from support.fits import contents
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -33,6 +34,24 @@ def test_settings_come_back_from_the_folder(tmp_path):
     assert folder.settings() == SETTINGS
     assert folder.found() == {"rows": 3}
     assert folder.stopped() is None
+
+
+def test_settings_that_were_changed_or_cut_off_are_refused_by_their_file(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.begin(SETTINGS, {"rows": 3, "features_code": "0123"})
+    place = folder.path / "run.toml"
+    text = place.read_text()
+    changed = [("steps = 4", "steps = 5"), ("rows = 3", "rows = 8"), ("seed = 0\n", ""), ('"0123"', '"0122"')]
+    others = [text.replace(*change) for change in changed]
+    assert text not in others
+    cut = [text[:length] for length in range(0, len(text) - 1, 7)]
+    for other in (*others, *cut, text.replace("rows = 3", "rows = 1979-05-27")):
+        place.write_text(other)
+        with pytest.raises((DamagedFolderError, DataFileError)) as raised:
+            folder.settings()
+        assert raised.value.path == place
+    place.write_text("# mine\n" + text.replace("seed = 0", "seed  =  +0"))  # means the same
+    assert folder.settings() == SETTINGS
 
 
 def test_a_model_goes_in_beside_the_rest_and_may_be_replaced(tmp_path, model):
@@ -108,6 +127,30 @@ def test_a_run_is_replaced_only_if_asked_to_and_once_there_is_another(tmp_path, 
     assert not folder.checkpoint.exists()
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vertices.parquet"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
+def test_a_damaged_model_is_made_again_from_a_checkpoint_and_told_without_one(name, damage, tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    place = folder.path / name
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    if damage == "gone":
+        place.unlink()
+    else:
+        place.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+    if (name, damage) == ("config.json", "gone"):  # then there is none
+        assert folder.stopped() is None
+        return
+    with pytest.warns(UserWarning, match=rf"{name}.*; the run goes on from its last checkpoint"):
+        assert folder.stopped() is None
+    folder.finish(model)
+    assert folder.stopped() == "interrupted"
+    place.write_bytes(data)
+    shutil.rmtree(folder.checkpoint)
+    with pytest.raises(DamagedFolderError, match=name):
+        folder.stopped()
+
+
 class Killed(BaseException):
     """What ends a program in the middle of things."""
 
@@ -154,6 +197,7 @@ def test_a_program_killed_as_it_replaces_a_run_loses_neither(stopped, tmp_path, 
         except Killed:
             pass
         with folder.held():
+            folder.settle()
             outcomes.append(folder.stopped())
             assert folder.settings()["seed"] == 5
             if outcomes[-1] is None:  # the new one is not whole yet
@@ -181,6 +225,58 @@ def test_what_is_not_a_run_is_left_alone(name, tmp_path):
     (tmp_path / "run" / name).write_text("mine")
     with pytest.raises(FolderError, match=rf"is not the folder of a run \(it holds {name}\)"):
         RunFolder(tmp_path / "run").refuse_to_begin(overwrite=True)
+
+
+FOREIGN = (
+    "model.new/mine",
+    "model.moving/mine",
+    "config.json",
+    "features/a.csv",
+    "checkpoint/b",
+    "run.next/history.csv",
+)
+
+
+@pytest.mark.parametrize("how", [{"overwrite": True}, {"resume": True}, {}])
+@pytest.mark.parametrize("more", ["thesis.tex", "run.toml", "model.new/config.json"])
+def test_a_folder_of_others_that_has_our_names_loses_nothing(how, more, tmp_path, model):
+    place = tmp_path / "theirs"
+    for name in (*FOREIGN, more):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("mine = 1")
+    if more == "model.new/config.json":  # even what is a model is theirs, if there is no run
+        shutil.rmtree(place / "model.new")
+        model.save(place / "model.new")
+    before = contents(place)
+    with pytest.raises((FolderError, DataFileError)):
+        run_fit(Request(place, {"features": str(tmp_path / "none.csv")}, **how))
+    assert contents(place) == before
+
+
+def test_a_run_beside_the_files_of_others_goes_on_and_is_not_replaced(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    model.save(folder.path / "model.new")
+    (folder.path / "notes.txt").write_text("mine")
+    before = contents(folder.path)
+    with folder.held(), pytest.raises(FolderError, match=r"it holds notes.txt"):
+        folder.refuse_to_begin(overwrite=True)
+    assert contents(folder.path) == before
+    with folder.held():
+        folder.settle()
+    assert not (folder.path / "model.new").exists()
+    assert folder.stopped() == "interrupted"
+
+
+def test_what_only_has_the_name_of_a_model_is_not_put_in_its_place(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    for name in ("model.new", "model.moving"):
+        (folder.path / name).mkdir()
+        (folder.path / name / "config.json").write_text("{}")
+    folder.settle()
+    assert folder.stopped() == "interrupted"
+    folder.finish(model)  # which has a whole one
+    assert folder.stopped() == "interrupted"
+    assert not (folder.path / "model.moving").exists()
 
 
 def test_a_model_that_was_saved_by_hand_is_no_run(tmp_path, model):
@@ -282,6 +378,16 @@ def test_a_folder_that_was_removed_as_it_was_taken_is_made_again(tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_to_a_folder_will_do(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    with RunFolder(tmp_path / "link").held():
+        RunFolder(tmp_path / "link").begin(SETTINGS, {})
+        with pytest.raises(FolderError, match="another corrvae"), RunFolder(tmp_path / "there").held():
+            pass
+    assert RunFolder(tmp_path / "there").settings() == SETTINGS
+
+
 def test_of_programs_that_begin_at_once_one_has_the_folder(tmp_path):
     """Each counts up a number that it reads first; had two been inside together, a count would be lost."""
     count = tmp_path / "count"
@@ -374,6 +480,16 @@ def test_what_a_killed_run_left_as_it_began_is_not_in_the_way(tmp_path):
     folder.refuse_to_begin(overwrite=False)
     folder.begin(SETTINGS, {})
     assert [place.name for place in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_what_a_killed_run_left_as_it_began_to_replace_another_is_not_in_the_way(tmp_path, model):
+    folder = finished(tmp_path / "run", model)
+    (folder.path / "run.next").mkdir()
+    (folder.path / "run.next" / ".run.toml.0123abcd.part").write_text("half")
+    folder.refuse_to_begin(overwrite=True)
+    folder.begin({**SETTINGS, "seed": 5}, {})
+    assert [place.name for place in folder.work.iterdir()] == ["run.toml"]
+    assert folder.settings()["seed"] == 5
 
 
 def test_what_a_run_that_is_over_does_not_need_is_removed(tmp_path):

@@ -9,6 +9,7 @@ from corrvae import CorrelatedVAE, load
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.drafts import take_folder
 from corrvae.errors import DataFileError, FolderError
+from corrvae.training.checkpoints import CheckpointFolder
 from support.fits import contents, fit, signals_at, write_points
 
 OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
@@ -191,6 +192,31 @@ def test_a_first_signal_as_the_model_is_written_is_obeyed_when_it_is_whole(numbe
     assert ended.value.exit_code == 1
     assert capsys.readouterr().err == f"stopped as it ended: the run in {request.out} is finished\n"
     assert contents(request.out) == contents(whole.out)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_first_signal_as_the_last_checkpoint_is_written_is_the_first(again, request_for, monkeypatch, capsys):
+    request, write, save = request_for(quiet=True), CheckpointFolder.write, CorrelatedVAE.save
+
+    def disturbed(self, step, *about):
+        signal.raise_signal(signal.SIGTERM)
+        return write(self, step, *about)
+
+    def disturbed_again(self, path):
+        if again:
+            signal.raise_signal(signal.SIGTERM)
+        save(self, path)
+
+    monkeypatch.setattr(CheckpointFolder, "write", disturbed)
+    monkeypatch.setattr(CorrelatedVAE, "save", disturbed_again)
+    with pytest.raises(typer.Exit) as ended:
+        run_fit(request)
+    assert ended.value.exit_code == 1
+    at_once = f"stopped at once; {resume_command(request.out)} goes on from the last checkpoint\n"
+    finished = f"stopped as it ended: the run in {request.out} is finished\n"
+    assert capsys.readouterr().err == (at_once if again else finished)
+    assert (request.out / "config.json").exists() is not again
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -96,6 +96,16 @@ def test_a_request_after_training_is_noted_once():
         signal.raise_signal(signal.SIGINT)
 
 
+def test_a_request_that_training_heard_too_late_is_the_first():
+    late = LateRequest()
+    with late.heeded():
+        with late:
+            late.asked_late()
+        assert late.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
 def test_a_request_after_one_that_ended_training_is_the_second():
     late = LateRequest()
     with late.heeded():

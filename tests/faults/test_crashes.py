@@ -22,9 +22,15 @@ def test_saving_killed_ten_times_leaves_a_whole_model(nursery, tmp_path):
 
 
 def test_the_program_killed_at_its_file_operations_goes_on_to_the_same_files(nursery, tmp_path):
-    record = faults.kill_program(nursery, tmp_path, every=12)
+    record = faults.kill_program(nursery, tmp_path, every=20)
     assert record["kills"] >= 10
     assert 0 < record["begun_again"] < record["kills"]
+
+
+def test_the_program_killed_as_it_replaces_a_run_goes_on_to_the_same_files(nursery, tmp_path):
+    """At the worst moment: when its settings are written and have not got their name yet."""
+    record = faults.kill_program(nursery, tmp_path, only=(7,), overwrite=True)
+    assert (record["kills"], record["begun_again"]) == (1, 1)
 
 
 def test_files_that_cannot_grow_leave_the_checkpoint_before(nursery, tmp_path):

@@ -51,9 +51,11 @@ def test_what_a_killed_run_left_is_swept_and_what_others_left_is_not(tmp_path):
     folder = CheckpointFolder(tmp_path, {})
     folder.write(5, {}, {})
     (tmp_path / ".step-000000006.0123abcd.writing").mkdir()
+    os.mkfifo(pipe := tmp_path / ".step-000000002.deadbeef.writing")
     (tmp_path / "step-of-mine").mkdir()
     (tmp_path / "step-000000009").mkdir()  # not a checkpoint, only named like one
     assert folder.read().document["step"] == 5
+    pipe.unlink()  # nobody waited for it
     keep(folder.write(7, {}, {}))
     later = ["step-000000007", "step-000000009", "step-of-mine"]
     assert sorted(place.name for place in tmp_path.iterdir()) == ["kept", "step-000000005", *later]
@@ -93,6 +95,7 @@ def seal(place, **changes):
         (lambda place: flip(place / "config.json"), "damaged"),
         (lambda place: (place / "config.json").write_bytes(b""), "not JSON"),
         (lambda place: (place / "config.json").write_text("{}"), "names no format"),
+        (lambda place: (place / "config.json").unlink(), r"config\.json is missing"),
         (lambda place: (place / "model.safetensors").unlink(), "missing"),
         (lambda place: seal(place, files={"x": {"bytes": 1, "sha256": ""}}), "which no folder of ours has"),
     ],
@@ -116,6 +119,19 @@ def test_damage_without_a_whole_checkpoint_before_it_is_told(tmp_path):
     with pytest.raises(DamagedFolderError, match=r"step-000000010/model\.safetensors: truncated"):
         folder.read()
     assert [place.name for place in tmp_path.iterdir()] == ["step-000000010"]
+
+
+def test_what_lost_its_document_is_told_and_gives_way(tmp_path):
+    folder = CheckpointFolder(tmp_path, {})
+    (folder.write(10, {"x": 2}, {"w": torch.ones(3)}) / "config.json").unlink()
+    with pytest.raises(DamagedFolderError, match=r"step-000000010: damaged: its config\.json is missing"):
+        folder.read()
+    folder.clear()
+    (aside,) = tmp_path.glob("damaged-step-000000010-*")
+    assert (aside / "model.safetensors").is_file()
+    assert folder.read() is None
+    folder.write(10, {"x": 3}, {})
+    assert folder.read().document["x"] == 3
 
 
 def not_permitted(place, monkeypatch):

@@ -112,6 +112,23 @@ def test_ctrl_c_returns_a_usable_model_and_saves(tmp_path):
     assert without.stopped == "interrupted"
 
 
+@pytest.mark.parametrize(("step", "told"), [(2, 0), (3, 1), (None, 0)])
+def test_ctrl_c_at_the_last_step_is_told_to_who_wants_to_know(step, told):
+    class Curious:
+        told = 0
+
+        def __call__(self, progress):
+            if progress.step == step:
+                signal.raise_signal(signal.SIGINT)
+
+        def asked_late(self):
+            self.told += 1
+
+    result = train(small_model(), small_data(), small_settings(max_steps=3), callbacks=[curious := Curious(), print])
+    assert result.stopped == ("interrupted" if step == 2 else "finished")
+    assert curious.told == told
+
+
 def test_early_stopping_restores_the_best_weights():
     """A large step size wrecks the model, so an early evaluation is the best."""
     settings = small_settings(max_steps=2000, learning_rate=0.3, evaluate_every=2, patience=3)

@@ -12,25 +12,29 @@
 One program at a time works on it: whoever begins or resumes a run holds the folder first.
 """
 
+import json
 import os
 import re
 import shutil
 import stat
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
 from corrvae.drafts import draft_of_file, sync, take_folder
-from corrvae.errors import FolderError
+from corrvae.errors import DamagedFolderError, FolderError
 
 if TYPE_CHECKING:
     from corrvae import CorrelatedVAE
 
 RUN, HISTORY, CHECKPOINT = "run.toml", "history.csv", "checkpoint"
 LAUNCH = "launch"  # among what was found: the launch that began the run
+_CODE = "code"  # beside what was found: the checksum of all that the file says
 _CONFIG, _NEW, _MOVING, _NEXT, _SHARDS = "config.json", "model.new", "model.moving", "run.next", "features"
 _MODEL = (_CONFIG, "model.safetensors", "arrays.safetensors", "vertices.parquet", "history.parquet")
 _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.part")
@@ -78,14 +82,12 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """Keep the folder for this program, where the system has locks; refuse one that another program keeps.
 
-        It is made if it is not there, and is gone in the end if nothing was put in it. If a program was killed as it
-        put a model into its place, this is done first.
+        It is made if it is not there, and is gone in the end if nothing was put in it.
         """
         made: list[Path] = []
         lock = None
         try:
             lock = self._take(made)
-            self._settle()
             yield
         finally:
             for folder in reversed(made):
@@ -97,17 +99,19 @@ class RunFolder:
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
 
-        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked.
+        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked. Nothing is
+        touched before it is known that this is a run's folder; then it is settled.
         """
         # a draft alone is what a run leaves that was killed as it began
         found = self._listed()
-        inside = found + (_names(self.path / _NEXT) if _NEXT in found else [])
+        inside = found + (_but_drafts(self.path / _NEXT) if _NEXT in found else [])
         strangers = [name for name in inside if not _OURS.fullmatch(name)]
         if found and (RUN not in found or strangers):
             shown = ", ".join((strangers or found)[:5])
             raise FolderError(
                 self.path, f"is not the folder of a run (it holds {shown}); nothing was written: choose another"
             )
+        self.settle()
         if not overwrite and self._holds_what_counts():
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
         try:
@@ -133,7 +137,11 @@ class RunFolder:
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
         try:
             with draft_of_file(place / RUN) as draft:
-                draft.write_text(repeat + to_toml(settings) + told + to_toml(found), encoding="utf-8")
+                sealed = {
+                    **found,
+                    _CODE: _code(settings, found),
+                }  # at the end, so that a file that was cut off has none
+                draft.write_text(repeat + to_toml(settings) + told + to_toml(sealed), encoding="utf-8")
                 for other in before:
                     _remove(other)  # what was left of a draft is swept
         except BaseException:
@@ -150,15 +158,22 @@ class RunFolder:
                 work.rmdir()
 
     def settings(self) -> dict[str, Any]:
-        """Read the settings of the run that is there."""
+        """Read the settings of the run that is there; a file that is not as it was written is refused."""
         self._refuse_to_resume()
-        settings = read_config(self.work / RUN)
-        return {name: settings.get(name) for name in SETTINGS}
+        place = self.work / RUN
+        given = read_config(place)
+        settings = {name: given.get(name) for name in SETTINGS}
+        if self._told().get(_CODE) != _code(settings, self.found()):
+            raise DamagedFolderError(
+                place,
+                "has been changed or cut off since the run began, so the run cannot go on; put it back as it was, or "
+                "begin another run",
+            )
+        return settings
 
     def found(self) -> dict[str, Any]:
         """Read what the run found in its files when it began."""
-        found = read_toml(self.work / RUN).get(FOUND)
-        return found if isinstance(found, dict) else {}
+        return {name: value for name, value in self._told().items() if name != _CODE}
 
     def check_unchanged(self, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Refuse to go on under settings other than the run's own.
@@ -179,12 +194,21 @@ class RunFolder:
                 )
 
     def stopped(self) -> str | None:
-        """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet."""
+        """Say how the run's model came to be: "finished", "early" or "interrupted"; ``None`` if there is none yet.
+
+        One that is damaged is none, with a warning, if there is a checkpoint from which the run can make it again.
+        """
         if not (self.work / _CONFIG).exists():
             return None
         from corrvae.folders import load
 
-        return load(self.work).stopped_
+        try:
+            return load(self.work).stopped_
+        except DamagedFolderError as error:
+            if not any(name.startswith("step-") for name in _names(self.checkpoint)):
+                raise
+            warnings.warn(f"{error}; the run goes on from its last checkpoint, to a new model", stacklevel=2)
+            return None
 
     def finish(self, model: "CorrelatedVAE") -> None:
         """Put a model into the folder; what is left of a run that is over, or that this one replaces, is removed."""
@@ -192,7 +216,7 @@ class RunFolder:
         if new.exists():
             shutil.rmtree(new)
         model.save(new)
-        self._settle()
+        self.settle()
         if model.stopped_ != "interrupted":
             self.tidy()
 
@@ -201,17 +225,20 @@ class RunFolder:
         for place in (self.checkpoint, self.path / _NEW):
             shutil.rmtree(place, ignore_errors=True)
 
-    def _settle(self) -> None:
-        """Put a model that is whole, with its run, into its place; a program that was killed at it can do it again.
+    def settle(self) -> None:
+        """Put a model that is whole, with its run, into its place; where another program was killed at it, do the rest.
 
-        ``config.json`` goes first and comes last: a folder that has one has the files that it lists.
+        ``config.json`` goes first and comes last: a folder that has one has the files that it lists. What is no folder
+        of a run stays as it is, and so does what has the name of a model and is none.
         """
+        if not self.is_begun:
+            return
         work, moving = self.work, self.path / _MOVING
-        if (work / _NEW).is_dir():
-            for name in (*_MODEL, _SHARDS, *((HISTORY, CHECKPOINT) if work != self.path else ())):
+        if _is_model(work / _NEW):
+            for name in (_MOVING, *_MODEL, _SHARDS, *((HISTORY, CHECKPOINT) if work != self.path else ())):
                 _remove(self.path / name)
             (work / _NEW).rename(moving)  # nothing of it has moved before, and nothing that is there goes after
-        if not moving.is_dir():
+        if not moving.is_dir() or (_names(moving) and not _is_model(moving)):  # an empty one has been moved already
             return
         if (self.path / _NEXT).is_dir():
             for name in (HISTORY, CHECKPOINT, RUN):
@@ -222,6 +249,10 @@ class RunFolder:
             place.replace(self.path / place.name)
         moving.rmdir()
         sync(self.path)  # before that which could make it again goes
+
+    def _told(self) -> dict[str, Any]:
+        found = read_toml(self.work / RUN).get(FOUND)
+        return found if isinstance(found, dict) else {}
 
     def _refuse_to_resume(self) -> None:
         if not self.is_begun:
@@ -237,7 +268,7 @@ class RunFolder:
                     if not folder.exists():
                         folder.mkdir()
                         made.append(folder)
-                lock = take_folder(self.path)
+                lock = take_folder(self.path.resolve())  # a link to a folder will do
                 if lock is None or os.path.samestat(os.fstat(lock), self.path.stat()):
                     return lock
                 os.close(lock)
@@ -273,11 +304,29 @@ class RunFolder:
 
     def _listed(self) -> list[str]:
         self._refuse_a_file()
-        return [name for name in _names(self.path) if not _DRAFT.fullmatch(name)]
+        return _but_drafts(self.path)
+
+
+def _code(settings: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Give the checksum of what a run's file says, whatever the order and spelling."""
+    said = [{name: value for name, value in part.items() if value is not None} for part in (settings, found)]
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _names(folder: Path) -> list[str]:
     return sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+
+
+def _but_drafts(folder: Path) -> list[str]:
+    return [name for name in _names(folder) if not _DRAFT.fullmatch(name)]
+
+
+def _is_model(place: Path) -> bool:
+    if not place.is_dir() or place.is_symlink():
+        return False
+    from corrvae.answers.run import is_run_folder
+
+    return is_run_folder(place)
 
 
 def _remove(place: Path) -> None:

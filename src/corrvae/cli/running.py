@@ -167,6 +167,9 @@ def make_model(settings: Mapping[str, Any]) -> "CorrelatedVAE":
 
 
 def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks: Ranks, say: Say) -> Outcome:
+    with ranks.agreed():  # before any process reads there
+        if ranks.is_first:
+            folder.settle()
     with ranks.agreed():
         settings = folder.settings()
         given = {name: kept_form(name, value) for name, value in given.items()}

@@ -75,9 +75,10 @@ class OneRequest:
 
 @final
 class LateRequest:
-    """A callback for training in one process: the first signal after the last step is noted, and a second one heard.
+    """A callback for training in one process: the first signal that comes too late for it is noted, and a second heard.
 
-    What was learned is still to be written then, and must not be torn.
+    That is one during the last step, as its checkpoint is written, or after it. What was learned is still to be written
+    then, and must not be torn.
 
     Attributes
     ----------
@@ -103,15 +104,19 @@ class LateRequest:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Listen from now on, if training came to its end."""
+        """Listen from now on, if training came to its end; not if there was a signal: the next one is the second."""
         before = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()
-        if kind is None and is_main and callable(before):
+        if kind is None and not self.asked and is_main and callable(before):
             self._before = before
             signal.signal(signal.SIGINT, self._note)
 
     def __call__(self, progress: object) -> None:
         """Do nothing after a step."""
+
+    def asked_late(self) -> None:
+        """Note a signal that training heard and had no step left to stop before."""
+        self.asked = True
 
     @contextmanager
     def heeded(self) -> Iterator[None]:

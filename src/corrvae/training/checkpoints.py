@@ -85,6 +85,7 @@ class CheckpointFolder:
             place = steps[step]
             try:
                 check_inside(place)
+                _refuse_without_document(place)
                 found = read_folder(place, kind=KIND, newest=VERSION)
             except DamagedFolderError as error:
                 damage.append(error)
@@ -116,13 +117,15 @@ class CheckpointFolder:
                 )
 
     def clear(self) -> None:
-        """Remove the checkpoints of a run before."""
-        for place in self._steps().values():
+        """Remove the checkpoints of a run before; what has the name of one and no document only gives way."""
+        steps = self._steps().values()
+        for place in filter(_has_document, steps):
             discard(place)
+        self._set_aside([place for place in steps if _is_filled(place)])
 
     def _prune(self, step: int) -> None:
         """Remove all before this one but the last of them; not those after it, which another process has written."""
-        steps = self._steps()
+        steps = {made: place for made, place in self._steps().items() if _has_document(place)}
         for made in sorted(made for made in steps if made < step)[: 1 - _KEPT]:
             discard(steps[made])
 
@@ -137,7 +140,7 @@ class CheckpointFolder:
 
     def _steps(self) -> dict[int, Path]:
         matches = ((place, _STEP.fullmatch(place.name)) for place in self._places())
-        return {int(match[1]): place for place, match in matches if match and _is_checkpoint(place)}
+        return {int(match[1]): place for place, match in matches if match and _is_filled(place)}
 
     def _sweep(self) -> None:
         """Remove what a run that was killed while writing left behind."""
@@ -151,14 +154,28 @@ class CheckpointFolder:
             return [*self.path.iterdir()] if self.path.is_dir() else []
 
 
-def _is_checkpoint(place: Path) -> bool:
-    """Whether this has a document; not being allowed to know it is an error, and not the same as none."""
+def _is_filled(place: Path) -> bool:
+    """Whether there is anything in a folder; not being allowed to know it is an error, and not the same as nothing."""
+    with told_as_unreadable(place):
+        try:
+            return any(place.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+
+def _has_document(place: Path) -> bool:
     with told_as_unreadable(place):
         try:
             (place / DOCUMENT).lstat()
         except (FileNotFoundError, NotADirectoryError):
             return False
     return True
+
+
+def _refuse_without_document(place: Path) -> None:
+    """Take a checkpoint that lost its document for damaged: it had one when it got its name."""
+    if not _has_document(place) and _is_filled(place):
+        raise DamagedFolderError(place, f"damaged: its {DOCUMENT} is missing")
 
 
 @final

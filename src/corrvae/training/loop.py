@@ -77,7 +77,8 @@ def train(
     callbacks
         Functions called with a `Progress` after every step; one that is a context manager too is entered before the
         first step and left after the last, whatever happens. Of several processes rank 0 calls them; the others call
-        those that have an attribute ``on_every_rank`` that is true.
+        those that have an attribute ``on_every_rank`` that is true. If Ctrl-C came when there was no step left to stop
+        before, a method ``asked_late`` of those that have one is called.
 
     Raises
     ------
@@ -102,18 +103,20 @@ def train(
     mode = model.training
     model.train()
     try:
-        with _entered(callbacks, run.ranks), listen_for_interrupt() as interrupt:
-            run.interrupt = interrupt
-            while run.stopped is None:
-                progress = run.advance()
-                with run.by_itself():
-                    for callback in callbacks:
-                        callback(progress)
-                if run.asked and run.stopped is None:
-                    run.stopped = "interrupted"
-                with run.by_itself():
-                    run.save_if_due()
-            run.tell_failure()
+        with _entered(callbacks, run.ranks):
+            with listen_for_interrupt() as run.interrupt:
+                while run.stopped is None:
+                    progress = run.advance()
+                    with run.by_itself():
+                        for callback in callbacks:
+                            callback(progress)
+                    if run.asked and run.stopped is None:
+                        run.stopped = "interrupted"
+                    with run.by_itself():
+                        run.save_if_due()
+                run.tell_failure()
+            if run.interrupt.asked and run.stopped != "interrupted":
+                _tell_late_request(callbacks)
     except LostRankError as error:
         raise run.lost(error) from error
     finally:
@@ -133,6 +136,13 @@ def _entered(callbacks: Sequence[Callback], ranks: Ranks) -> Iterator[None]:
         yield
         with ranks.agreed():
             stack.pop_all().close()
+
+
+def _tell_late_request(callbacks: Sequence[Callback]) -> None:
+    """Tell those who want to know it that training was asked to stop as it came to its end by itself."""
+    for callback in callbacks:
+        if hasattr(callback, "asked_late"):
+            callback.asked_late()  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def _check(
