@@ -366,6 +366,18 @@ def test_a_model_of_shards_is_saved_where_it_lies(on_disk, tmp_path):
     again.save(tmp_path / "run")
 
 
+def test_damaged_shards_are_not_saved_as_new_ones(on_disk, tmp_path):
+    on_disk[3].save(tmp_path / "run")
+    place = tmp_path / "run" / "features" / "shards" / "000000.values.npy"
+    data = bytearray(place.read_bytes())
+    data[-3] ^= 1
+    place.write_bytes(data)
+    model = load(tmp_path / "run")
+    with pytest.raises(FolderError, match=r"000000\.values\.npy: damaged: its contents do not match its checksum"):
+        model.save(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 @pytest.mark.parametrize("name", ["features", "features/shards"])
 def test_features_that_a_link_leads_to_are_refused(on_disk, tmp_path, name):
     on_disk[3].save(tmp_path / "run")

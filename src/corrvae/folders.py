@@ -377,6 +377,7 @@ def _lies_in(features: Any, path: str | os.PathLike[str]) -> bool:
 
 def _copy_shards(matrix: ShardedMatrix, place: Path) -> None:
     """Write features that are larger than memory, so that the model's folder needs no other."""
+    matrix.check()  # what is damaged must not get a checksum that fits
     write_shards(place, (block for _, block in matrix.pieces()), n_columns=matrix.shape[1])
 
 
