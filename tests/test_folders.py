@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -68,9 +69,16 @@ def test_what_is_loaded_is_what_was_saved(parameters, tmp_path):
     )
 
 
-def test_without_a_graph_and_with_names_and_conductances(tmp_path):
-    import pandas as pd
+@pytest.mark.parametrize("names", [["", "é", "日本", "a\nb", "0"], ["x" * 4_000_000, *"bcde"]])
+def test_names_of_any_kind_and_length(tmp_path, names):
+    """They may be longer than all that a document may hold, which the same model without names keeps far below."""
+    model = CorrelatedVAE(**QUICK).fit(pd.DataFrame(X, columns=names))
+    model.save(tmp_path / "run")
+    assert (tmp_path / "run/config.json").stat().st_size < 10_000
+    assert load(tmp_path / "run").feature_names_in_.tolist() == names
 
+
+def test_without_a_graph_and_with_names_and_conductances(tmp_path):
     model = CorrelatedVAE(**QUICK).fit(pd.DataFrame(X, columns=list("abcde")))
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")
@@ -198,6 +206,11 @@ def parameter(name, value):
     return lambda parts: parts["document"]["parameters"].__setitem__(name, value)
 
 
+def names(ends, text=b"abcde"):
+    both = {"names.text": np.frombuffer(text[: max(ends)], np.uint8), "names.ends": np.array(ends)}
+    return lambda parts: parts["arrays"].update(both)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -214,6 +227,10 @@ def parameter(name, value):
         (fitted("n_rows", 61), "of 61 rows"),
         (fitted("n_rows", -1), "n_rows is -1"),
         (fitted("feature_names", ["a"]), "names of the features"),
+        (names([1]), r"arrays\.safetensors: damaged: the names of the features are not as many"),
+        (names([2, 1, 3, 4, 5]), "do not end where they should"),
+        (names([1, 2, 3, 4, 6]), "do not end where they should"),
+        (names([1, 2, 3, 4, 5], b"abcd\xff"), "are no text"),
         (fitted("stopped", None), "stopped is None"),
         (fitted("fits", -1), "fits is -1"),
         (fitted("hold_out", -1), "hold_out is -1"),
@@ -347,6 +364,18 @@ def test_a_model_of_shards_is_saved_where_it_lies(on_disk, tmp_path):
     with pytest.raises(FolderError, match="run: the model reads its features from this folder, and would lose them"):
         again.save(tmp_path / "run", store_features=False)
     again.save(tmp_path / "run")
+
+
+def test_damaged_shards_are_not_saved_as_new_ones(on_disk, tmp_path):
+    on_disk[3].save(tmp_path / "run")
+    place = tmp_path / "run" / "features" / "shards" / "000000.values.npy"
+    data = bytearray(place.read_bytes())
+    data[-3] ^= 1
+    place.write_bytes(data)
+    model = load(tmp_path / "run")
+    with pytest.raises(FolderError, match=r"000000\.values\.npy: damaged: its contents do not match its checksum"):
+        model.save(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize("name", ["features", "features/shards"])

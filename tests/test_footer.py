@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corrvae.footer import footer_length, read_claims
+from corrvae.errors import DataFileError
+from corrvae.footer import MOST_FOOTER_BYTES, footer_length, read_claims
+from corrvae.graphs import CorrelationGraph
 from corrvae.parquet import claims_of
+from corrvae.reading import read_features
 
 
 def tables():
@@ -59,3 +62,14 @@ def test_the_end_of_a_file_tells_where_its_footer_is(tmp_path):
     for tail, size in [(b"PAR1", 4), (data[-8:-1] + b"X", len(data)), (data[-8:], length), (b"\xff" * 4 + b"PAR1", 99)]:
         with pytest.raises(ValueError, match="does not end"):
             footer_length(tail, size)
+
+
+def test_a_footer_that_would_take_long_to_read_is_refused_unread(tmp_path):
+    path = tmp_path / "t.parquet"
+    with path.open("wb") as stream:
+        stream.write(b"PAR1")
+        stream.seek(MOST_FOOTER_BYTES + 5)  # takes no room on the disk
+        stream.write((MOST_FOOTER_BYTES + 1).to_bytes(4, "little") + b"PAR1")
+    for read in (read_features, CorrelationGraph.from_file):
+        with pytest.raises(DataFileError, match=r"t\.parquet: .*its footer has 33,554,433 bytes, more than 33,554,432"):
+            read(path)

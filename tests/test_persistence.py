@@ -1,5 +1,6 @@
 import json
 import os
+import tracemalloc
 from errno import ENOSPC
 from pathlib import Path
 
@@ -231,6 +232,24 @@ def test_a_large_document_is_refused_unread(folder, monkeypatch):
     monkeypatch.setattr(persistence, "MOST_DOCUMENT_BYTES", 10)
     with pytest.raises(FolderError, match="more than the 10 expected"):
         read_folder(folder, kind="k")
+
+
+def test_a_large_document_is_not_written(tmp_path):
+    """It would be refused when it is read."""
+    with pytest.raises(FolderError, match=r"x: cannot be written: its config\.json would have [\d,]+ bytes"):
+        write_folder(tmp_path / "x", kind="k", document={"text": "a" * persistence.MOST_DOCUMENT_BYTES})
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_largest_document_is_read_within_limits(tmp_path):
+    """Of the kind that takes the most: what it takes grows with its length, a sixteenth of which is tried."""
+    tracemalloc.start()
+    (tmp_path / "config.json").write_bytes(b"[" + b'{"":0},' * (persistence.MOST_DOCUMENT_BYTES // 16 // 7) + b"0]")
+    with pytest.raises(FolderError, match="names no format"):
+        read_folder(tmp_path, kind="k")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 16 * most < 2**30
 
 
 def replace_file(folder: Path, name: str, data: bytes) -> None:

@@ -3,6 +3,7 @@
 import os
 import platform
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,6 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
         "parameters": {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()},
         "fitted": {
             "n_features": estimator.n_features_in_,
-            "feature_names": None if names is None else names.tolist(),
             "n_rows": len(estimator.ids_),
             "n_steps": estimator.n_steps_,
             "best_step": estimator.best_step_,
@@ -70,7 +70,8 @@ def save_model(estimator: "CorrelatedVAE", path: str | os.PathLike[str], *, stor
             "hold_out": estimator._past.hold_out,
         },
     }
-    arrays, folders = _graph_arrays(estimator.graph_, estimator.weights_), {}
+    arrays = _graph_arrays(estimator.graph_, estimator.weights_) | _name_arrays(names)
+    folders = {}
     if isinstance(features, ShardedMatrix):
         folders[_FEATURES] = lambda place: _copy_shards(features, place)
     elif features is not None:
@@ -128,8 +129,9 @@ def load(path: str | os.PathLike[str], *, likelihood: Any = None, pair_network: 
     fitted = _fitted(place, folder)
     n_rows, n_features = fitted["n_rows"], fitted["n_features"]
     estimator.n_features_in_ = n_features
-    if fitted["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
+    names = _read_names(place, folder, fitted)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator._past = Past(Architecture.of(estimator, n_features), fitted["hold_out"], fitted["fits"])
     estimator.model_ = _model(place, folder, estimator._past.architecture)
     estimator.tau_ = tau_of(estimator.model_, estimator.n_components)
@@ -193,9 +195,6 @@ def _fitted(place: Path, folder: Folder) -> dict[str, Any]:
         value = fitted[name]
         if type(value) not in kinds or (value is not None and value < _LEAST.get(name, value)):
             raise FolderError(place / DOCUMENT, f"damaged: {name} is {value!r}")
-    names = fitted["feature_names"]
-    if names is not None and (len(names) != fitted["n_features"] or any(type(name) is not str for name in names)):
-        raise FolderError(place / DOCUMENT, "damaged: the names of the features are not as many strings")
     for table in (_VERTICES, _HISTORY):
         if table not in folder.tables:
             raise FolderError(place / f"{table}.parquet", "missing")
@@ -216,8 +215,40 @@ _FITTED: dict[str, tuple[type, ...]] = {
     "hold_out": (int, type(None)),
 }
 _LEAST: dict[str, Any] = {"n_features": 1, "n_rows": 1, "n_steps": 1, "fits": 0, "hold_out": 0}
-# What folders of this format do not hold if they were written before it was thought of.
-_LATER: dict[str, Any] = {"fits": 1, "hold_out": None}
+# What not all folders of this format hold: the first ones, or those since names are among the arrays.
+_LATER: dict[str, Any] = {"fits": 1, "hold_out": None, "feature_names": None}
+
+
+def _read_names(place: Path, folder: Folder, fitted: dict[str, Any]) -> list[str] | None:
+    """Give the names of the features, from the arrays or, as folders had them at first, from the document."""
+    listed = "names.text" not in folder.arrays
+    names = fitted["feature_names"] if listed else _split(place, folder)
+    if names is not None and (len(names) != fitted["n_features"] or any(type(name) is not str for name in names)):
+        raise FolderError(
+            place / (DOCUMENT if listed else ARRAYS), "damaged: the names of the features are not as many strings"
+        )
+    return names
+
+
+def _name_arrays(names: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Give names one behind the other as bytes, and where each ends: there can be more than a document should hold."""
+    if names is None:
+        return {}
+    parts = [name.encode("utf-8", "surrogatepass") for name in names.tolist()]
+    text, ends = np.frombuffer(b"".join(parts), np.uint8), np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return {"names.text": text, "names.ends": ends}
+
+
+def _split(place: Path, folder: Folder) -> list[str]:
+    text, ends = (_array(place, folder, f"names.{name}") for name in ("text", "ends"))
+    whole = ends.dtype == np.int64 and ends.ndim == 1 and text.dtype == np.uint8 and text.ndim == 1 and len(ends)
+    if not whole or ends[-1] != len(text) or (np.diff(ends, prepend=0) < 0).any():
+        raise FolderError(place / ARRAYS, "damaged: the names of the features do not end where they should")
+    data, bounds = text.tobytes(), [0, *ends.tolist()]
+    try:
+        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
+    except UnicodeDecodeError as error:
+        raise FolderError(place / ARRAYS, f"damaged: the names of the features are no text ({error})") from error
 
 
 def _model(place: Path, folder: Folder, architecture: Architecture) -> CorrelatedModel:
@@ -346,6 +377,7 @@ def _lies_in(features: Any, path: str | os.PathLike[str]) -> bool:
 
 def _copy_shards(matrix: ShardedMatrix, place: Path) -> None:
     """Write features that are larger than memory, so that the model's folder needs no other."""
+    matrix.check()  # what is damaged must not get a checksum that fits
     write_shards(place, (block for _, block in matrix.pieces()), n_columns=matrix.shape[1])
 
 

@@ -13,6 +13,8 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 _DEEPEST = 32
 _FIXED_WIDTH = 7  # the type of values that all have the length that the schema tells
 _LONGEST_INTEGER = 10
+# It is read at about a second for a MiB at worst; 50,000 columns that pandas wrote take 23 MiB.
+MOST_FOOTER_BYTES = 32 << 20
 
 
 @final
@@ -45,6 +47,10 @@ def footer_length(tail: bytes, size: int) -> int:
     length = int.from_bytes(tail[:4], "little")
     if len(tail) != _TAIL or tail[4:] != _MAGIC or length + _TAIL + len(_MAGIC) > size:
         raise ValueError("it does not end as a Parquet file does")
+    if length > MOST_FOOTER_BYTES:
+        raise ValueError(
+            f"its footer has {length:,} bytes, more than {MOST_FOOTER_BYTES:,}; write fewer row groups or columns"
+        )
     return length
 
 

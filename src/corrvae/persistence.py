@@ -33,8 +33,8 @@ _RESERVED = ("format", "files", "folders", "checksum")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FILE_NAME = re.compile(r"(model|arrays)\.safetensors|[a-z][a-z0-9_]{0,63}\.parquet")
 
-# What a folder may claim before it counts as damaged: nothing that we write comes near these.
-MOST_DOCUMENT_BYTES = 256 * 2**20
+# The longest that is written is that of shards, half a KiB for each; parsed, one can take thirty times its bytes.
+MOST_DOCUMENT_BYTES = 16 * 2**20
 _DEEPEST_DOCUMENT, _READ_TRIES = 64, 20
 
 
@@ -122,6 +122,8 @@ def write_folder(
                 about["folders"] = sorted(folders)
             about["files"] = {name: _write_file(draft / name, write) for name, write in writers.items()}
             text = json.dumps({**about, "checksum": _document_checksum(about)}, indent=1)
+            if len(text) >= MOST_DOCUMENT_BYTES:  # it is ASCII
+                raise FolderError(target, f"cannot be written: its {DOCUMENT} would have {len(text):,} bytes")
             _write_file(draft / DOCUMENT, lambda place: place.write_text(text + "\n", encoding="utf-8"))
             sync(draft)
             put_in_place(draft, target)
@@ -160,8 +162,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
     Examples
     --------
-    >>> kind_of("no/such/folder") is None
-    True
+    >>> kind_of("no/such/folder")
     """
     try:
         form = json.loads(_read_regular(Path(path, DOCUMENT), MOST_DOCUMENT_BYTES))["format"]
@@ -446,5 +447,4 @@ def _refuse_constant(name: str) -> None:
 
 
 def _document_checksum(document: dict[str, Any]) -> str:
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,12 +1,16 @@
+import copy
 import csv
 import io
 import json
 
+import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 from corrvae.cli import app
-from support.runs import make_files, write_rows
+from support.runs import make_files, make_frame, trained, write_rows
+from support.shards import sharded
 
 
 def ask(*arguments):
@@ -53,3 +57,18 @@ def test_info_tells_people_and_programs(tmp_path):
     facts = json.loads(ask("info", files.run, "--json").stdout)
     assert facts["data"]["links"] == 36
     assert facts["versions"]["corrvae"]
+
+
+def test_info_compares_shards_with_their_checksums_if_asked(tmp_path):
+    model = copy.copy(trained("pairwise"))
+    model.features_ = sharded(tmp_path, sparse.csr_array(make_frame().to_numpy(np.float32)))
+    model.save(tmp_path / "run")
+    assert ask("info", tmp_path / "run", "--check").exit_code == 0
+    place = tmp_path / "run" / "features" / "shards" / "000000.values.npy"
+    data = bytearray(place.read_bytes())
+    data[-3] ^= 1
+    place.write_bytes(data)
+    assert ask("info", tmp_path / "run").exit_code == 0
+    result = ask("info", tmp_path / "run", "--check")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "000000.values.npy: damaged: its contents do not match its checksum" in result.stderr

@@ -1,6 +1,7 @@
 import bz2
 import zipfile
 
+import numpy as np
 import pytest
 
 from corrvae.datasets.archives import bare_name, beside, open_member
@@ -117,6 +118,12 @@ def test_bombs_are_refused(tmp_path):
     (tmp_path / "ratings.txt.bz2").write_bytes(bz2.compress(bytes(50_000_000)))
     with pytest.raises(DataFileError, match=r"unpacks to more than [\d,]+ bytes"):
         read(tmp_path / "ratings.txt.bz2")
+
+
+def test_a_file_of_a_folder_is_judged_by_its_own_size(tmp_path):
+    text = np.random.default_rng(0).integers(0, 2, 3_000_000, np.uint8).tobytes()
+    (tmp_path / "ratings.txt.bz2").write_bytes(bz2.compress(text))
+    assert read(tmp_path) == ("ratings.txt", text)
 
 
 def test_a_member_gives_no_more_than_it_claims(tmp_path):

@@ -26,6 +26,12 @@ def test_text_of_any_kind_is_recognised_by_its_content(delimiter, compress, tmp_
     assert features.matrix.dtype == np.float32
 
 
+@pytest.mark.parametrize(("head", "row"), [(b"id,a,b,c,d,e\n", b"0,0,0,0,0,0\n"), (b"id,item\n", b"ann,tea\n")])
+def test_text_that_unpacks_to_far_more_is_refused(head, row, tmp_path):
+    with pytest.raises(DataFileError, match=r"table\.gz: unpacks to more than [\d,]+ bytes, 200 times its size"):
+        read(tmp_path, gzip.compress(head + row * 300_000), "table.gz")
+
+
 def test_all_formats_give_the_same(tmp_path):
     frame = pd.DataFrame(MATRIX, index=["ann", "bob"], columns=["red", "blue", "green", "size"])
     frame.to_parquet(tmp_path / "table.parquet")

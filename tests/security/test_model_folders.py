@@ -104,7 +104,7 @@ def test_a_size_that_is_claimed_takes_no_memory(folder):
 
 def test_a_document_deep_or_large_is_refused(folder):
     os.truncate(folder / "config.json", persistence.MOST_DOCUMENT_BYTES + 1)  # takes no room on the disk
-    with pytest.raises(FolderError, match="more than the 268,435,456 expected"):
+    with pytest.raises(FolderError, match="more than the 16,777,216 expected"):
         load(folder)
     for text in ("[" * 10**6, '{"a":' * 10**5 + "1" + "}" * 10**5):
         (folder / "config.json").write_text(text)

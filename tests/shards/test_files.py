@@ -1,3 +1,4 @@
+import hashlib
 import os
 
 import numpy as np
@@ -23,6 +24,17 @@ def test_what_is_written_is_read_by_part_and_through_a_map(path):
     np.testing.assert_array_equal(found.map(), np.arange(1000))
     np.testing.assert_array_equal(found.read(5, 9), [5, 6, 7, 8])
     assert not found.map().flags.writeable
+
+
+def test_numbers_that_were_changed_are_told_by_their_checksum(path):
+    numbers = np.arange(1000)
+    checksum = hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
+    ArrayFile.find(path, OFFSETS, 1000, checksum).check()
+    numbers[500] += 1
+    np.save(path, numbers)
+    ArrayFile.find(path, OFFSETS, 1000).check()  # none was recorded
+    with pytest.raises(FolderError, match=r"a\.npy: damaged: its contents do not match its checksum"):
+        ArrayFile.find(path, OFFSETS, 1000, checksum).check()
 
 
 def test_an_array_may_be_empty(tmp_path):

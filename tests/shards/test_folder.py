@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from corrvae import persistence
-from corrvae.errors import FolderError
+from corrvae.errors import DataFileError, FolderError
 from corrvae.parquet import save_table
+from corrvae.reading import read_features
 from corrvae.shards import open_shards, write_shards
 from corrvae.shards.folder import is_shard_folder
 from support.shards import counts, sharded, whole
@@ -54,12 +55,27 @@ def test_ids_and_names_come_back(folder, tmp_path):
         [{"rows": True, "entries": 1}],
         [{"rows": 25, "entries": -1}],
         [{"rows": 2**60, "entries": 1}],
+        [{"rows": 25, "entries": 1, "sha256": "0"}],
+        [{"rows": 25, "entries": 1, "sha256": ["0"]}],
     ],
 )
 def test_sizes_that_cannot_be_are_refused(folder, value):
     change(folder, "shards", value)
     with pytest.raises(FolderError, match="does not tell the sizes of its shards"):
         open_shards(folder)
+
+
+@pytest.mark.parametrize("part", ["offsets", "columns", "values"])
+def test_a_changed_bit_of_any_shard_is_found(folder, part):
+    open_shards(folder).matrix.check()
+    place = folder / "shards" / f"000001.{part}.npy"
+    data = bytearray(place.read_bytes())
+    data[-30] ^= 1
+    place.write_bytes(data)
+    with pytest.raises(FolderError, match=rf"000001\.{part}\.npy: damaged: its contents do not match its checksum"):
+        open_shards(folder).matrix.check()
+    with pytest.raises(DataFileError, match=rf"000001\.{part}\.npy: damaged"):
+        read_features(folder)
 
 
 def test_sizes_that_are_not_those_of_the_files_are_refused(folder):

@@ -42,8 +42,18 @@ def weights(
 
 
 @app.command()
-def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def info(
+    run: RunArgument,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare the shards of features with their checksums too.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """Tell what a run is: its model, its data, how training ended, its size, the versions that wrote it.
+
+    Files that do not match their checksums are refused. Features that a model keeps in shards are read for that, which
+    may take long, only with --check.
 
     Example: corrvae info run/
     """
@@ -51,8 +61,12 @@ def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = Fal
     with plainly():
         from corrvae.answers.description import describe
         from corrvae.answers.run import Run
+        from corrvae.shards import ShardedMatrix
 
-        facts = describe(Run.open(run))
+        opened = Run.open(run)
+        if check and isinstance(opened.features_, ShardedMatrix):
+            opened.features_.check()
+        facts = describe(opened)
         if as_json:
             output.document(facts)
             return

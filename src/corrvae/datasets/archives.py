@@ -18,10 +18,9 @@ from typing import final
 
 from corrvae.errors import DataFileError, MissingDataFileError
 from corrvae.regular import open_regular
+from corrvae.unpacking import Unpacked, most_unpacked
 
 _PACKED = ".bz2"
-# What a byte of a packed file may stand for, beyond what any may: text of numbers packs to a tenth.
-_MOST_TIMES, _ALWAYS_BYTES = 200, 1 << 24
 
 
 @final
@@ -88,8 +87,8 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
             else:
                 raise DataFileError(path, f"is neither a folder, nor a zip archive, nor named {' or '.join(names)}")
             if found.name.endswith(_PACKED):
-                most = _MOST_TIMES * path.stat().st_size + _ALWAYS_BYTES
-                stream = io.BufferedReader(_Bounded(path, stack.enter_context(bz2.open(stream)), most))
+                size = (found if path.is_dir() else path).stat().st_size
+                stream = Unpacked(path, stack.enter_context(bz2.BZ2File(stream)), size)
             yield Member(bare_name(found), stream)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
         raise DataFileError(path, f"is damaged or ends early ({error})") from error
@@ -110,31 +109,12 @@ def check_members(path: Path, archive: zipfile.ZipFile) -> list[str]:
 
 def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     """Refuse a member that would unpack to far more than it should; what it claims is all that is ever read of it."""
-    if member.file_size > _MOST_TIMES * member.compress_size + _ALWAYS_BYTES:
+    if member.file_size > most_unpacked(member.compress_size):
         raise DataFileError(
             path,
             f"member {member.filename!r} claims to unpack from {member.compress_size:,} bytes to "
             f"{member.file_size:,}; do not use this file",
         )
-
-
-@final
-class _Bounded(io.RawIOBase):
-    """A stream that may not give more than so many bytes."""
-
-    def __init__(self, path: Path, source: io.BufferedIOBase | bz2.BZ2File, most: int) -> None:
-        self._path, self._source, self._most, self._left = path, source, most, most
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        read = self._source.read(min(len(buffer), io.DEFAULT_BUFFER_SIZE * 16))
-        self._left -= len(read)
-        if self._left < 0:
-            raise DataFileError(self._path, f"unpacks to more than {self._most:,} bytes; do not use this file")
-        buffer[: len(read)] = read
-        return len(read)
 
 
 def _open_inside(path: Path, archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:

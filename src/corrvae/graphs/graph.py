@@ -213,6 +213,7 @@ class CorrelationGraph:
         r"""Make a graph from a file of edges: CSV, TSV, whitespace or Parquet, also compressed with gzip.
 
         Lines that begin with ``#`` or ``%`` are comments; ids that do need quotes. Blanks around fields do not count.
+        What unpacks to more than 200 times its size and 1 MiB is refused.
 
         Parameters
         ----------

@@ -27,7 +27,8 @@ def read_features(
     r"""Read a table of features: text, Parquet, NPZ, NPY, annotated data or shards. Its content decides what it is.
 
     Text has commas, tabs, semicolons or blanks between fields, and may be compressed with gzip; lines before
-    the first one of the table that begin with ``#`` or ``%`` are comments. Warnings tell what was left out or added up.
+    the first one of the table that begin with ``#`` or ``%`` are comments. What unpacks to more than 200 times its size
+    and 1 MiB is refused: unpack it first. Warnings tell what was left out or added up.
 
     Parameters
     ----------

@@ -1,17 +1,16 @@
 """Tables in Parquet."""
 
 from collections.abc import Iterator, Sequence
-from gzip import GzipFile
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from corrvae.errors import DataFileError
-from corrvae.graphs.files.parquet import unpack
 from corrvae.graphs.files.reading import open_data
 from corrvae.parquet import open_checked
 from corrvae.reading.keys import texts_of
 from corrvae.reading.tables import Kind, TableFile
+from corrvae.unpacking import Unpacked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,7 +36,7 @@ class ParquetTable(TableFile):
         self.path = path
         with open_data(path) as stream:
             # Parquet is read from its end, which a compressed stream cannot do
-            source = BytesIO(unpack(path, stream)) if isinstance(stream, GzipFile) else path
+            source = BytesIO(stream.read()) if isinstance(stream, Unpacked) else path
             size = source.getbuffer().nbytes if isinstance(source, BytesIO) else path.stat().st_size
         try:
             self._file = open_checked(source, size)

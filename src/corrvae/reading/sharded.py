@@ -12,7 +12,7 @@ from corrvae.shards.folder import ShardFolder, open_shards
 
 
 def read_shards(path: Path, names: tuple[str, ...] | None = None) -> Features:
-    """Open a folder of shards; its matrix stays on the disk.
+    """Open a folder of shards, once its files match their checksums; its matrix stays on the disk.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ def read_shards(path: Path, names: tuple[str, ...] | None = None) -> Features:
         )
     try:
         found = open_shards(path)
+        found.matrix.check()
     except FolderError as error:
         raise DataFileError(error.path, error.problem) from error
     if names is None or found.names == names:

@@ -1,5 +1,6 @@
 """The arrays of a shard: NPY files of one dimension, written front to back, and read with no trust in them."""
 
+import hashlib
 import mmap
 import os
 import sys
@@ -20,7 +21,7 @@ from corrvae.regular import open_inside
 OFFSETS, COLUMNS, VALUES = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<f4")
 # An access advised as random reads the pages asked for and not their neighbours; a file may be larger than memory.
 _RANDOM = getattr(mmap, "MADV_RANDOM", None)
-_MOST_HEADER_BYTES = 1 << 12
+_MOST_HEADER_BYTES, _CHECKED_BYTES = 1 << 12, 1 << 20
 # Before Python 3.13 a map keeps a descriptor, of which a process has few.
 _NO_DESCRIPTOR: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 
@@ -65,14 +66,21 @@ class ArrayWriter:
 
     def __init__(self, path: Path, kind: np.dtype) -> None:
         self.count = 0
-        self._kind = kind
+        self._kind, self._hash = kind, hashlib.sha256()
         self._stream = path.open("wb")
         self._write_header()
 
     def append(self, numbers: Shaped[np.ndarray, " numbers"]) -> None:
         """Write numbers behind those that are there."""
-        self._stream.write(np.ascontiguousarray(numbers, dtype=self._kind).data)
+        data = np.ascontiguousarray(numbers, dtype=self._kind).data
+        self._stream.write(data)
+        self._hash.update(data)
         self.count += len(numbers)
+
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 of the numbers so far, without the header, which is compared as it is."""
+        return self._hash.hexdigest()
 
     def close(self) -> None:
         """Write the length, and all of it through to the disk."""
@@ -117,6 +125,8 @@ class ArrayFile:
         The byte at which they begin.
     identity
         By which a file that was changed or replaced since is told from this one.
+    checksum
+        The SHA-256 that its numbers should have, if it was recorded.
     """
 
     path: Path
@@ -124,9 +134,10 @@ class ArrayFile:
     count: int
     offset: int
     identity: tuple[int, int, int]
+    checksum: str | None = None
 
     @classmethod
-    def find(cls, path: Path, kind: np.dtype, count: int) -> "ArrayFile":
+    def find(cls, path: Path, kind: np.dtype, count: int, checksum: str | None = None) -> "ArrayFile":
         """Look at a file, and refuse one that is not an array of so many numbers."""
         with open_inside(path) as stream:
             found = os.fstat(stream.fileno())
@@ -140,7 +151,19 @@ class ArrayFile:
         size = offset + count * kind.itemsize
         if found.st_size != size:
             raise FolderError(path, f"damaged: it has {found.st_size:,} bytes, not {size:,}")
-        return cls(path, kind, count, offset, _identity(found))
+        return cls(path, kind, count, offset, _identity(found), checksum)
+
+    def check(self) -> None:
+        """Read all of it, and refuse numbers that are not those that were written."""
+        if self.checksum is None:
+            return
+        with self._reopened() as stream:
+            stream.seek(self.offset)
+            found = hashlib.sha256()
+            while part := stream.read(_CHECKED_BYTES):
+                found.update(part)
+        if found.hexdigest() != self.checksum:
+            raise FolderError(self.path, "damaged: its contents do not match its checksum")
 
     def map(self) -> Shaped[np.ndarray, " count"]:
         """Give the array as it lies on the disk: pages are read when they are touched, and memory can drop them."""

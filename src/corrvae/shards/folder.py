@@ -60,6 +60,8 @@ def is_shard_folder(path: str | os.PathLike[str]) -> bool:
 def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder of shards, after comparing the sizes of its files with what it says of them.
 
+    Its shards are not read; `ShardedMatrix.check` compares them with their checksums.
+
     Parameters
     ----------
     path
@@ -94,7 +96,7 @@ def reopen(path: str, places: Int[np.ndarray, " columns"] | None, shape: tuple[i
     return matrix
 
 
-def _sizes(place: Path, folder: Folder) -> tuple[int, list[tuple[int, int]]]:
+def _sizes(place: Path, folder: Folder) -> tuple[int, list[tuple[int, int, list[str | None]]]]:
     document = folder.document
     n_columns, shards = document.get("columns"), document.get("shards")
     sizes = [_size(part) for part in shards] if isinstance(shards, list) else []
@@ -103,10 +105,13 @@ def _sizes(place: Path, folder: Folder) -> tuple[int, list[tuple[int, int]]]:
     return n_columns, sizes  # pyright: ignore[reportReturnType]
 
 
-def _size(part: Any) -> tuple[int, int] | None:
+def _size(part: Any) -> tuple[int, int, list[str | None]] | None:
     if not isinstance(part, dict) or not _is_count(part.get("rows"), 1) or not _is_count(part.get("entries"), 0):
         return None
-    return part["rows"], part["entries"]
+    checksums = part.get("sha256", [None] * 3)  # the first folders of this format have none
+    if not isinstance(checksums, list) or len(checksums) != 3:
+        return None
+    return part["rows"], part["entries"], checksums
 
 
 def _is_count(value: Any, least: int) -> bool:

@@ -37,15 +37,18 @@ class Shard:
     values: ArrayFile
 
     @classmethod
-    def find(cls, folder: Path, number: int, n_rows: int, n_entries: int) -> "Shard":
+    def find(
+        cls, folder: Path, number: int, n_rows: int, n_entries: int, checksums: Sequence[str | None] = (None,) * 3
+    ) -> "Shard":
         """Look at the files of a shard, and refuse those that do not have the sizes that they should have."""
         offsets, columns, values = shard_files(folder, number)
+        sums = dict(zip((offsets, columns, values), checksums, strict=True))
         found = cls(
             n_rows,
             n_entries,
-            ArrayFile.find(offsets, OFFSETS, n_rows + 1),
-            ArrayFile.find(columns, COLUMNS, n_entries),
-            ArrayFile.find(values, VALUES, n_entries),
+            ArrayFile.find(offsets, OFFSETS, n_rows + 1, sums[offsets]),
+            ArrayFile.find(columns, COLUMNS, n_entries, sums[columns]),
+            ArrayFile.find(values, VALUES, n_entries, sums[values]),
         )
         ends = int(found.offsets.read(0, 1)[0]), int(found.offsets.read(n_rows, n_rows + 1)[0])
         if ends != (0, n_entries):
@@ -161,6 +164,12 @@ class ShardedMatrix:
         if self._places is not None:
             places = np.where(self._places >= 0, places[self._places], -1)
         return ShardedMatrix(self.path, self._shards, n_columns, self._n_stored, places)
+
+    def check(self) -> None:
+        """Read all files once, and raise a `FolderError` that names one whose contents do not match its checksum."""
+        for shard in self._shards:
+            for file in (shard.offsets, shard.columns, shard.values):
+                file.check()
 
     def pick(self, rows: Int[np.ndarray, " rows"]) -> PickedRows:
         """Copy the rows of these numbers, in this order."""

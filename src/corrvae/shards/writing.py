@@ -37,14 +37,14 @@ class ShardWriter:
     Attributes
     ----------
     sizes : list of dict
-        Rows and entries of the shards that are finished.
+        Rows, entries and checksums of the shards that are finished.
     n_rows, n_entries : int
         Of all of them.
     """
 
     def __init__(self, folder: Path, *, most_rows: int = MOST_ROWS, most_entries: int = MOST_ENTRIES) -> None:
         self._folder, self._most_rows, self._most_entries = folder, most_rows, most_entries
-        self.sizes: list[dict[str, int]] = []
+        self.sizes: list[dict[str, Any]] = []
         self._files: list[ArrayWriter] = []
 
     @property
@@ -101,7 +101,8 @@ class ShardWriter:
         if not self._files:
             return
         offsets, _, values = self._files
-        self.sizes.append({"rows": offsets.count - 1, "entries": values.count})
+        checksums = [file.checksum for file in self._files]
+        self.sizes.append({"rows": offsets.count - 1, "entries": values.count, "sha256": checksums})
         for file in self._files:
             file.close()
         self._files = []

@@ -61,6 +61,13 @@ def test_vertices_direction_and_one_warning_naming_the_file(write):
     assert ordered.id_pairs.tolist() == [[3, 2], [2, 1]]
 
 
+@pytest.mark.parametrize("line", [b"1,2\n", b"ann bob\n"])
+def test_text_that_unpacks_to_far_more_is_refused(write, line):
+    path = write(gzip.compress(line * (2_000_000 // len(line))), "edges.gz")
+    with pytest.raises(DataFileError, match=r"edges\.gz: unpacks to more than [\d,]+ bytes, 200 times its size"):
+        CorrelationGraph.from_file(path)
+
+
 def test_several_gzip_members_are_one_file(write):
     assert CorrelationGraph.from_file(write(gzip.compress(b"1,2\n2,30\n") + gzip.compress(b"-4,1\n"))) == NUMBERS
 

@@ -1,6 +1,5 @@
 """Edges from Parquet."""
 
-from gzip import GzipFile
 from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ from corrvae.errors import DataFileError
 from corrvae.graphs.files.coding import code_strings
 from corrvae.graphs.files.reading import EdgeTable, FileLayout, column_positions, open_data
 from corrvae.graphs.pairs import CodedPairs, code_pairs
-from corrvae.parquet import ALWAYS_BYTES, MOST_TIMES, decoded, open_checked
+from corrvae.parquet import decoded, open_checked
+from corrvae.unpacking import Unpacked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,7 +23,7 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
 
     with open_data(path) as stream:
         # Parquet is read from its end, which a compressed stream cannot do
-        source = BytesIO(unpack(path, stream)) if isinstance(stream, GzipFile) else stream
+        source = BytesIO(stream.read()) if isinstance(stream, Unpacked) else stream
         try:
             size = source.seek(0, SEEK_END)
             file = open_checked(source, size)
@@ -48,15 +48,6 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
     except pa.ArrowException as error:
         raise DataFileError(path, f"ids must fit in 64 bits ({error})") from error
     return EdgeTable(coded, _numbers(path, names, positions, columns), _row)
-
-
-def unpack(path: Path, stream: GzipFile) -> bytes:
-    """Read a compressed file whole, unless that is far more than such a file should hold."""
-    most = MOST_TIMES * path.stat().st_size + ALWAYS_BYTES
-    data = stream.read(most)
-    if stream.read(1):
-        raise DataFileError(path, f"unpacks to more than {most:,} bytes, too many for its size")
-    return data
 
 
 def _plain(column: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":

@@ -18,6 +18,7 @@ from corrvae.graphs.canonical import CanonicalEdges, Direction, canonicalize, pa
 from corrvae.graphs.files.lines import LongLineError
 from corrvae.graphs.pairs import CodedPairs, EdgeError, place_pairs
 from corrvae.regular import open_regular
+from corrvae.unpacking import Unpacked
 
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 
@@ -90,13 +91,17 @@ def read_file(
 
 @contextmanager
 def open_data(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading bytes, through gzip when it is compressed, with its troubles as `DataFileError`."""
+    """Open a file for reading bytes, through gzip when it is compressed, with its troubles as `DataFileError`.
+
+    A compressed one comes as `Unpacked`, which has an end.
+    """
     try:
         with open_regular(path) as raw:
             compressed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             if compressed:
-                with gzip.open(raw) as stream:
+                size = os.fstat(raw.fileno()).st_size
+                with gzip.GzipFile(fileobj=raw) as packed, Unpacked(path, packed, size) as stream:
                     yield stream
             else:
                 yield raw
