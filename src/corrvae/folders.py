@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from scipy import sparse
 
 from corrvae.building import Architecture, build_model
+from corrvae.compressed import check_compressed
 from corrvae.errors import FolderError
 from corrvae.generation import tau_of
 from corrvae.graphs import CorrelationGraph
@@ -400,7 +401,7 @@ def _read_features(place: Path, folder: Folder, shape: tuple[int, int]) -> spars
         if data.dtype != np.float32 or columns.dtype != np.int64 or offsets.dtype != np.int64:
             raise ValueError("wrong types of numbers")
         features = sparse.csr_array((data, columns, offsets), shape=shape)
-        features.check_format(full_check=True)
+        check_compressed(features)
         if not features.has_canonical_format:
             raise ValueError("columns out of order")
     except (ValueError, TypeError, IndexError) as error:

@@ -89,7 +89,14 @@ def test_what_does_not_fit_together_is_refused(changes, problem, path):
 
 
 @pytest.mark.parametrize(
-    ("part", "value"), [("indices", [0, 7]), ("indptr", [0, 1]), ("indptr", [0, 9, 2]), ("indices", [0.5, 1.5])]
+    ("part", "value"),
+    [
+        ("indices", [0, 7]),
+        ("indptr", [0, 1]),
+        ("indptr", [0, 9, 2]),
+        ("indptr", [0, *[2**27] * (len(MATRIX) - 1), 0]),  # which SciPy follows, far outside
+        ("indices", [0.5, 1.5]),
+    ],
 )
 def test_a_sparse_matrix_whose_parts_contradict_each_other_is_refused(part, value, path):
     with h5py.File(write_annotated(path, sparse.csr_array(MATRIX)), "a") as file:

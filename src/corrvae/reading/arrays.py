@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from corrvae.compressed import check_compressed
 from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import open_data
 from corrvae.reading.features import Features
@@ -138,8 +139,8 @@ def check_sparse(path: Path, matrix: Any) -> sparse.csr_array:
     """Give a sparse matrix of a file by rows, once its parts are seen to fit together."""
     if matrix.ndim != 2:
         raise DataFileError(path, f"the matrix should have two dimensions, not {matrix.ndim}")
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
+    if hasattr(matrix, "indptr"):
+        check_compressed(matrix)
     check_matrix(path, "the matrix", matrix)
     rows = sparse.csr_array(matrix)
     rows = sparse.csr_array((to_float32(path, rows.data), rows.indices, rows.indptr), shape=rows.shape)
