@@ -15,10 +15,8 @@ def consistent(pointers, columns, n_columns):
     """Say the same by looking at each row."""
     if pointers[0] != 0 or pointers[-1] > len(columns):
         return False
-    rows = list(zip(pointers[:-1], pointers[1:], strict=True))
-    return all(begin <= end for begin, end in rows) and all(
-        0 <= column < n_columns for column in columns[: rows[-1][1]]
-    )
+    ascend = all(begin <= end for begin, end in pairwise(pointers))
+    return ascend and all(0 <= column < n_columns for column in columns[: pointers[-1]])
 
 
 @given(
