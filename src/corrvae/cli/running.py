@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from corrvae.cli.exits import INTERRUPTED
+from corrvae.cli.holding import hold
 from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
 from corrvae.cli.progress import choose_progress
 from corrvae.cli.restarts import is_restart, launch_name
@@ -95,7 +96,7 @@ def run_fit(request: Request) -> Outcome:
                 if request.resume and request.overwrite:
                     raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
                 if ranks.is_first:
-                    until_the_end.enter_context(folder.held())
+                    until_the_end.enter_context(hold(folder.path))
                 again = ranks.is_first and folder.was_begun_by(launch_name())
             # each machine's launcher counts its own restarts, and that of the first rank may have made none
             if again := ranks.any(is_restart()) and ranks.tell(again):
