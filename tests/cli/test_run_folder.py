@@ -1,7 +1,5 @@
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import contextmanager
 from errno import EACCES, ENOSPC
 from functools import partial
@@ -10,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from corrvae import CorrelatedVAE, load
+from corrvae.cli.holding import hold
 from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.running import Request, run_fit
 from corrvae.cli.settings import resolve
-from corrvae.drafts import take_folder
 from corrvae.errors import DamagedFolderError, DataFileError, FolderError
 from support.fits import contents
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 SETTINGS = resolve({"features": "/x.csv", "gamma": [0, 30], "steps": 4}, {})
 
 
@@ -28,7 +25,7 @@ def model():
 
 def test_settings_come_back_from_the_folder(tmp_path):
     folder = RunFolder(tmp_path / "deep" / "run")
-    with folder.held():
+    with hold(folder.path):
         folder.refuse_to_begin(overwrite=False)
         folder.begin(SETTINGS, {"rows": 3, "graph_code": None})
     assert folder.settings() == SETTINGS
@@ -196,7 +193,7 @@ def test_a_program_killed_as_it_replaces_a_run_loses_neither(stopped, tmp_path, 
             break
         except Killed:
             pass
-        with folder.held():
+        with hold(folder.path):
             folder.settle()
             outcomes.append(folder.stopped())
             assert folder.settings()["seed"] == 5
@@ -258,10 +255,10 @@ def test_a_run_beside_the_files_of_others_goes_on_and_is_not_replaced(tmp_path, 
     model.save(folder.path / "model.new")
     (folder.path / "notes.txt").write_text("mine")
     before = contents(folder.path)
-    with folder.held(), pytest.raises(FolderError, match=r"it holds notes.txt"):
+    with hold(folder.path), pytest.raises(FolderError, match=r"it holds notes.txt"):
         folder.refuse_to_begin(overwrite=True)
     assert contents(folder.path) == before
-    with folder.held():
+    with hold(folder.path):
         folder.settle()
     assert not (folder.path / "model.new").exists()
     assert folder.stopped() == "interrupted"
@@ -291,7 +288,7 @@ def test_a_model_that_was_saved_by_hand_is_no_run(tmp_path, model):
 
 def test_a_run_that_never_began_leaves_nothing(tmp_path):
     folder = RunFolder(tmp_path / "deep" / "run")
-    with folder.held():
+    with hold(folder.path):
         folder.begin(SETTINGS, {})
         folder.abandon()
     assert list(tmp_path.iterdir()) == []
@@ -341,89 +338,6 @@ def test_a_run_that_left_anything_of_use_is_in_the_way(name, tmp_path):
         folder.refuse_to_begin(overwrite=False)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
-def test_a_folder_that_another_program_holds_is_refused_and_stays(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    with folder.held():
-        for _ in range(2):
-            with pytest.raises(FolderError, match="run: another corrvae is training in this folder") as raised:
-                RunFolder(folder.path).held().__enter__()
-            assert raised.value.path == folder.path
-            assert folder.path.is_dir()
-    assert list(tmp_path.iterdir()) == []
-    with folder.held():
-        folder.begin(SETTINGS, {})
-    assert folder.settings() == SETTINGS
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
-def test_a_folder_that_was_removed_as_it_was_taken_is_made_again(tmp_path, monkeypatch):
-    folder, seen = RunFolder(tmp_path / "deep" / "run"), []
-
-    def unlucky(path):
-        seen.append(path)
-        if len(seen) == 1:  # before it is opened
-            path.rmdir()
-            path.parent.rmdir()
-        lock = take_folder(path)
-        if len(seen) == 2:  # before it is locked
-            path.rmdir()
-        return lock
-
-    monkeypatch.setattr("corrvae.cli.run_folder.take_folder", unlucky)
-    with folder.held():
-        assert len(seen) == 3
-        with pytest.raises(BlockingIOError):
-            take_folder(folder.path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_link_to_a_folder_will_do(tmp_path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to("there")
-    with RunFolder(tmp_path / "link").held():
-        RunFolder(tmp_path / "link").begin(SETTINGS, {})
-        with pytest.raises(FolderError, match="another corrvae"), RunFolder(tmp_path / "there").held():
-            pass
-    assert RunFolder(tmp_path / "there").settings() == SETTINGS
-
-
-def test_of_programs_that_begin_at_once_one_has_the_folder(tmp_path):
-    """Each counts up a number that it reads first; had two been inside together, a count would be lost."""
-    count = tmp_path / "count"
-    count.write_text("0")
-    script = f"""
-import sys, time
-from pathlib import Path
-from corrvae.cli.run_folder import FolderError, RunFolder
-done = 0
-while done < 40:
-    try:
-        with RunFolder(Path({str(tmp_path / "deep" / "run")!r})).held():
-            before = int(Path({str(count)!r}).read_text())
-            time.sleep(0.001)
-            Path({str(count)!r}).write_text(str(before + 1))
-            done += 1
-    except FolderError as error:
-        assert error.problem.startswith("another corrvae is training"), error
-"""
-    started = [subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT) for _ in range(2)]
-    assert [one.wait(timeout=120) for one in started] == [0, 0]
-    assert count.read_text() == "80"
-
-
-def test_a_folder_that_cannot_be_made_is_told_beforehand(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(FolderError, match=r"deep: cannot be written \(Not a directory\)") as raised:
-        RunFolder(tmp_path / "file" / "deep").held().__enter__()
-    assert raised.value.path == tmp_path / "file" / "deep"
-    (tmp_path / "link").symlink_to("nowhere")
-    for name in ("file", "link"):
-        with pytest.raises(FolderError, match="there is a file of this name"):
-            RunFolder(tmp_path / name).held().__enter__()
-    assert sorted(place.name for place in tmp_path.iterdir()) == ["file", "link"]
-
-
 def test_a_folder_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatch):
     def refuse(**where):
         assert where["dir"].is_dir()
@@ -431,14 +345,14 @@ def test_a_folder_that_cannot_be_written_is_told_beforehand(tmp_path, monkeypatc
 
     monkeypatch.setattr("corrvae.cli.run_folder.TemporaryFile", refuse)
     for path in (tmp_path, tmp_path / "new" / "deep"):
-        with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)"), RunFolder(path).held():
+        with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)"), hold(path):
             RunFolder(path).refuse_to_begin(overwrite=False)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_asking_leaves_no_folder(tmp_path):
     folder = RunFolder(tmp_path / "a" / "b")
-    with folder.held():
+    with hold(folder.path):
         folder.refuse_to_begin(overwrite=False)
     assert list(tmp_path.iterdir()) == []
 
@@ -468,7 +382,7 @@ def test_a_full_disk_as_a_run_begins_leaves_what_was_there(tmp_path, model, monk
                 folder.begin({**SETTINGS, "seed": 5}, {})
     assert sorted(place.name for place in old.path.iterdir()) == before
     assert (old.settings(), load(old.path).n_steps_) == (SETTINGS, 2)
-    with new.held():
+    with hold(new.path):
         new.refuse_to_begin(overwrite=False)
         new.begin(SETTINGS, {})
     assert [place.name for place in new.path.iterdir()] == ["run.toml"]

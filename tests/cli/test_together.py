@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from corrvae.cli import app
 from corrvae.cli.exits import BAD_INPUT, FAILED, plainly
+from corrvae.cli.holding import hold
 from corrvae.cli.outputs import Output
-from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.together import as_ranks, speaks
 from corrvae.errors import LostRankError, TrainingError
 from corrvae.ranks import Ranks, current_ranks
@@ -77,7 +77,7 @@ def folder(tmp_path_factory):
 
 def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    with RunFolder(folder / "taken").held():
+    with hold(folder / "taken"):
         wanted = {name: ask(arguments) for name, arguments in (QUESTIONS | WRONG).items()}
         (first, _), *others = run_ranks(2, as_launched, str(folder))
     assert wanted["another trains there"][2].startswith("taken: another corrvae is training in this folder")

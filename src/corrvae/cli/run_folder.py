@@ -9,24 +9,23 @@
                           until its model is whole
 ========================  ==================================================================
 
-One program at a time works on it: whoever begins or resumes a run holds the folder first.
+One program at a time works on it: whoever begins or resumes a run holds the folder first (`corrvae.cli.holding`).
 """
 
 import json
-import os
 import re
 import shutil
-import stat
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, final
 
+from corrvae.cli.holding import refuse_a_file
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
-from corrvae.drafts import draft_of_file, sync, take_folder
+from corrvae.drafts import draft_of_file, sync
 from corrvae.errors import DamagedFolderError, FolderError
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.
 _OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _MOVING, _NEXT, _SHARDS, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
-_TRIES = 100  # to make and lock a folder that others make and remove
 
 
 @final
@@ -77,24 +75,6 @@ class RunFolder:
     def is_begun(self) -> bool:
         """Whether there is a run, however far it came."""
         return (self.work / RUN).is_file()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the folder for this program, where the system has locks; refuse one that another program keeps.
-
-        It is made if it is not there, and is gone in the end if nothing was put in it.
-        """
-        made: list[Path] = []
-        lock = None
-        try:
-            lock = self._take(made)
-            yield
-        finally:
-            for folder in reversed(made):
-                with suppress(OSError):  # there is something in it
-                    folder.rmdir()
-            if lock is not None:
-                os.close(lock)
 
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
@@ -258,33 +238,6 @@ class RunFolder:
         if not self.is_begun:
             raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
 
-    def _take(self, made: list[Path]) -> int | None:
-        """Lock the folder; what had to be made for this is added to a list."""
-        failure: OSError | None = None
-        for _ in range(_TRIES):
-            self._refuse_a_file()
-            try:
-                for folder in reversed((self.path, *self.path.parents)):
-                    if not folder.exists():
-                        folder.mkdir()
-                        made.append(folder)
-                lock = take_folder(self.path.resolve())  # a link to a folder will do
-                if lock is None or os.path.samestat(os.fstat(lock), self.path.stat()):
-                    return lock
-                os.close(lock)
-            except BlockingIOError as error:
-                made.clear()  # it is the other's now
-                raise FolderError(
-                    self.path, "another corrvae is training in this folder; wait for its end, or choose another"
-                ) from error
-            except (FileNotFoundError, FileExistsError) as error:  # others make and remove it
-                failure = error
-            except OSError as error:
-                failure = error
-                break
-        problem = "others keep making and removing it" if failure is None else failure.strerror or str(failure)
-        raise FolderError(self.path, f"cannot be written ({problem})") from failure
-
     def _holds_what_counts(self) -> bool:
         """Whether there is more than settings and a history: a model, or a checkpoint that is not just begun."""
         found = set(self._listed()) - {RUN, HISTORY}
@@ -292,18 +245,8 @@ class RunFolder:
             found.discard(CHECKPOINT)
         return bool(found)
 
-    def _refuse_a_file(self) -> None:
-        try:
-            is_file = not stat.S_ISDIR(self.path.stat().st_mode)
-        except FileNotFoundError:
-            is_file = self.path.is_symlink()  # which leads nowhere
-        except OSError:  # that of a folder above, which is told when this one is made
-            return
-        if is_file:
-            raise FolderError(self.path, "there is a file of this name; choose another")
-
     def _listed(self) -> list[str]:
-        self._refuse_a_file()
+        refuse_a_file(self.path)
         return _but_drafts(self.path)
 
 

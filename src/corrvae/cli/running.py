@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from corrvae.cli.exits import INTERRUPTED
+from corrvae.cli.holding import hold
 from corrvae.cli.inputs import Inputs, Say, check_unchanged, read_inputs, settle_likelihood
 from corrvae.cli.progress import choose_progress
 from corrvae.cli.restarts import launch_name
@@ -95,7 +96,7 @@ def run_fit(request: Request) -> Outcome:
                 if request.resume and request.overwrite:
                     raise ValueError("--resume goes on with a run, --overwrite replaces it: give one of the two")
                 if ranks.is_first:
-                    until_the_end.enter_context(folder.held())
+                    until_the_end.enter_context(hold(folder.path))
                 again = ranks.is_first and folder.was_begun_by(launch_name())
             # launchers count their restarts, but not those that another machine's had them make
             if again := ranks.tell(again):
