@@ -8,10 +8,19 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
-from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
-from corrvae.nn import DenseRows, Marginals, PairPrior, make_likelihood
-from corrvae.objectives import edge_term, mutual_information, singleton_kl
+from corrvae import CorrelatedVAE, CorrelationGraph, objectives, spanning_weights
+from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, Marginals, PairPrior, make_likelihood
+from corrvae.nn.autoencoding import autoencode
+from corrvae.objectives import (
+    cvae_ind,
+    edge_term,
+    mean_over_edges,
+    mean_over_vertices,
+    mutual_information,
+    singleton_kl,
+)
 
 TAUS = [-0.999, -0.9, 0.0, 0.5, 0.99, 0.999, 0.9999]
 TOLERANCE = 1e-5
@@ -69,6 +78,56 @@ def test_edge_terms(tau, n_components, size, correlated):
     for single, double in zip(*gradients, strict=True):
         assert torch.isfinite(single).all()
         torch.testing.assert_close(single, double, rtol=1e-4, atol=TOLERANCE * float(double.abs().max()))
+
+
+def literal_total(parameters, counts, noise, tau):
+    """The objective of `test_the_gradient_of_a_step`, written down with torch's own functions."""
+    first, first_bias, second, second_bias, decoding, decoding_bias = parameters
+    mean, raw = ((counts @ first + first_bias).relu() @ second.T + second_bias).chunk(2, 1)
+    stddev = FLOOR + torch.nn.functional.softplus(raw, threshold=1e3)
+    n_drawn, d = noise.shape
+    outputs = (mean[:n_drawn] + stddev[:n_drawn] * noise) @ decoding.T + decoding_bias
+    reconstruction = (counts[:n_drawn] * outputs.log_softmax(1)).sum(1).mean()
+    kl = 0.5 * (mean.square() + stddev.square() - 1.0 - 2.0 * stddev.log()).sum(1)[:n_drawn].mean()
+    x, y = torch.cat([mean, stddev], 1)[EDGES[:, 0]], torch.cat([mean, stddev], 1)[EDGES[:, 1]]
+    prior = torch.tensor([[1.0, tau], [tau, 1.0]], dtype=torch.float64).inverse() - torch.eye(2, dtype=torch.float64)
+    cross = (x * y)[:, :d].sum(1)  # independent posteriors: no product of standard deviations
+    edge = 0.5 * (prior[0, 0] * (x.square() + y.square()).sum(1) + 2.0 * prior[0, 1] * cross) + 0.5 * d * np.log1p(
+        -(tau**2)
+    )
+    return reconstruction - kl - edge.sum() / len(counts)
+
+
+@pytest.mark.parametrize(("tau", "n_components"), [*product([-0.999, 0.9999], [1, 1000])])
+def test_the_gradient_of_a_step(monkeypatch, tau, n_components):
+    """That of training, which does without torch's engine: sparse counts, half of the stddevs at their floor."""
+    monkeypatch.setattr(objectives, "_Slopes", None)  # the other way
+    torch.manual_seed(0)
+    encoder, decoder = Encoder(8, n_components, hidden=(5,)), Decoder(n_components, 8, hidden=())
+    parameters = [*encoder.first.parameters(), *encoder.rest.parameters(), *decoder.parameters()]
+    with torch.no_grad():
+        parameters[3][n_components::2] = -40.0
+        parameters[3][n_components + 1 :: 4] = -9.0
+    counts = np.random.default_rng(0).poisson(0.5, (6, 8)).astype(np.float32)
+    counts[0, 3] = 1000.0
+    rows = FeatureTable(sparse.csr_array(counts), density_limit=1.0).rows(np.arange(6))
+    noise, prior = torch.randn(4, n_components), PairPrior.of(tau, n_components)
+    found = autoencode(
+        encoder, decoder, make_likelihood("multinomial", 8), rows, noise, rows, EDGES, prior.form_independent
+    )
+    edge = mean_over_edges(found.quadratic, torch.ones(len(EDGES)), n_vertices=6, n_edges=len(EDGES))
+    terms = cvae_ind(mean_over_vertices(found.log_prob), mean_over_vertices(found.kl), edge)
+    terms.climb(hooked=False)
+    exact = [part.detach().double().requires_grad_() for part in parameters]
+    total = literal_total(exact, torch.from_numpy(counts).double(), noise.double(), tau)
+    total.backward()
+    sizes = sum(abs(factor * terms.means[name].number()) for name, factor in terms.factors.items())
+    assert abs(terms.numbers()["total"] - total.item()) <= TOLERANCE * sizes
+    for single, double in zip(parameters, exact, strict=True):
+        assert torch.isfinite(single.grad).all()
+        torch.testing.assert_close(
+            single.grad.double(), double.grad, rtol=1e-4, atol=TOLERANCE * float(double.grad.abs().max())
+        )
 
 
 @pytest.mark.parametrize("n_components", [1, 1000])

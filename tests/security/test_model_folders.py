@@ -1,5 +1,6 @@
 """A model folder from a stranger: no code in it runs, nothing outside it is read, and nothing in it unfolds."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fragile
 from corrvae import load, persistence
@@ -20,6 +23,11 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "run"
     fragile.estimator(4).fit(counts, graph=graph).save(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def whole(saved):
+    return load(saved)
 
 
 @pytest.fixture
@@ -117,3 +125,70 @@ def test_numbers_that_claim_too_much_are_refused(folder, name, value):
     reseal(folder, lambda document: document["fitted"].update({name: value}))
     with pytest.raises(FolderError):
         load(folder)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def loads_or_is_refused(folder: Path, expected=None) -> None:
+    """Load a damaged folder: an error that names it, or a model whose parts fit together, or the one that it was."""
+    try:
+        model = load(folder)
+    except FolderError as error:
+        assert folder in (error.path, *error.path.parents)  # noqa: PT017
+        return
+    assert model.embedding_.shape == model.stddev_.shape == (len(model.ids_), model.n_components)
+    if expected is None:
+        assert np.isfinite(model.transform(fragile.data()[0])).all()
+        return
+    assert model.get_params() == expected.get_params()
+    assert model.graph_ == expected.graph_
+    for name in ("ids_", "embedding_", "stddev_", "weights_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+    for name, tensor in expected.model_.state_dict().items():
+        assert model.model_.state_dict()[name].equal(tensor)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_any_bytes_of_a_file_changed(saved, whole, tmp_path_factory, data):
+    """With the checksum that was, nothing else may come of it; with one that fits again, nothing worse than errors."""
+    folder = tmp_path_factory.mktemp("changed") / "run"
+    shutil.copytree(saved, folder)
+    place = folder / data.draw(st.sampled_from(sorted(path.name for path in saved.iterdir())))
+    content = place.read_bytes()
+    begin = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        end, piece = begin + 1, bytes([content[begin] ^ 1 << data.draw(st.integers(0, 7))])
+    else:
+        end = data.draw(st.integers(begin, min(len(content), begin + 8)) | st.just(len(content)))
+        piece = data.draw(st.binary(max_size=8))
+    place.write_bytes(changed := content[:begin] + piece + content[end:])
+    sealed = place.name != "config.json" and data.draw(st.booleans())
+    if sealed:
+        claim = {"bytes": len(changed), "sha256": hashlib.sha256(changed).hexdigest()}
+        reseal(folder, lambda document: document["files"].update({place.name: claim}))
+    loads_or_is_refused(folder, None if sealed else whole)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_any_value_of_the_document_changed(saved, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("changed") / "run"
+    shutil.copytree(saved, folder)
+
+    def change(document):
+        while True:
+            key = data.draw(st.sampled_from([*document] if isinstance(document, dict) else range(len(document))))
+            if isinstance(document[key], dict | list) and document[key] and data.draw(st.booleans()):
+                document = document[key]
+                continue
+            document[key] = data.draw(JSON)
+            return
+
+    reseal(folder, change)
+    loads_or_is_refused(folder)
