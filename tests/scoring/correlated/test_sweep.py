@@ -73,7 +73,8 @@ def test_few_queries_against_many():
 
 def test_less_memory_makes_smaller_blocks():
     points = make_points(make_model("perceptron"), random_rows(70))
-    sides = [Sweep(points, points, same=True, memory=memory, monitor=Monitor())._side for memory in (1, 2**22, 2**40)]
+    sweeps = [Sweep(points, points, same=True, memory=memory, monitor=Monitor()) for memory in (1, 2**22, 2**40)]
+    sides = [sweep._side_for(sweep.n_threads) for sweep in sweeps]
     assert sides[0] == module._SMALLEST < sides[1] < sides[2] == module._LARGEST
 
 
