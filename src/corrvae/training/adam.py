@@ -47,18 +47,17 @@ class Adam:
 
     def step(self) -> None:
         """Move the parameters along their gradients; one that has none stays where it is."""
-        moved = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
-        columns = self.parameters, self._means, self._squares
-        parameters, means, squares = ([column[number] for number in moved] for column in columns)
+        gradients = [parameter.grad for parameter in self.parameters]
+        columns = self.parameters, gradients, self._means, self._squares
+        if any(gradient is None for gradient in gradients):
+            moved = [number for number, gradient in enumerate(gradients) if gradient is not None]
+            columns = tuple([column[number] for number in moved] for column in columns)
         with torch.no_grad():
             self._made += 1
             torch.ops.aten._fused_adam_.default(
-                parameters,
-                [parameter.grad for parameter in parameters],
-                means,
-                squares,
+                *columns,
                 [],
-                [self._made] * len(moved),
+                [self._made] * len(columns[0]),
                 lr=self.learning_rate,
                 beta1=_DECAY,
                 beta2=_DECAY_OF_SQUARES,
