@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import runpy
 import signal
 import sys
 import time
@@ -183,6 +184,14 @@ def program(arguments: list[str]) -> None:
     from corrvae.cli import app
 
     app(arguments)
+
+
+def script(path: str, folder: str) -> None:
+    """Run a Python script as a program, in a folder, with warnings as errors."""
+    os.chdir(folder)
+    warnings.simplefilter("error")
+    runpy.run_path(path, run_name="__main__")
+    sys.stdout.flush()
 
 
 def program_signalled(arguments: list[str], number: int) -> None:

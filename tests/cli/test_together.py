@@ -52,6 +52,8 @@ def as_launched(folder):
     written = [ask([*QUESTIONS["embed"], "--out", f"z.{ending}"])[0] for ending in ("npy", "parquet")]
     # what only one rank misses
     found["not on both"] = ask(["weights", "edges.csv" if ranks.is_first else "gone.csv"])
+    few = ["--out", "few", "--vertex-batch", "1", "--steps", "1", "--quiet"]
+    found["not shared"] = ask(["fit", "--features", "features.csv", "--graph", "edges.csv", *few])
     # what the one that speaks meets: a reader who has left, and an error that is no common one
     for name, error in (("left", typer.Exit(0)), ("broken", TrainingError(7, "edge", (3,), None))):
         with pytest.MonkeyPatch.context() as patch:
@@ -89,6 +91,9 @@ def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
         assert wanted[name][0] == BAD_INPUT
     assert first["not on both"][0] == BAD_INPUT
     assert "gone.csv: there is no such file" in first["not on both"][2]
+    assert first["not shared"][0] == BAD_INPUT
+    assert "vertex_batch=1 cannot be shared among 2 processes" in first["not shared"][2]
+    assert not (folder / "few").exists()
     assert first["left"] == (0, "", "")
     assert first["broken"][0] == FAILED
     assert "after 7 steps edge is infinite" in first["broken"][2]

@@ -2,11 +2,11 @@
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from nursery import Call
 
 FOLDER = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
@@ -22,13 +22,20 @@ TASKS = {
 MOST_LINES = 100
 
 
-def printed_by(name: str, folder: Path) -> str:
-    command = [sys.executable, "-W", "error", str(FOLDER / f"{name}.py")]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    assert list(folder.iterdir()) == [], "an example leaves no files behind"
-    return run.stdout
+@pytest.fixture
+def printed_by(nursery, tmp_path):
+    """Run an example, and give what it prints."""
+
+    def run(name: str) -> str:
+        folder, said = tmp_path / "folder", tmp_path / "said"
+        folder.mkdir()
+        call = {"path": str(FOLDER / f"{name}.py"), "folder": str(folder)}
+        (ending,) = nursery.run(Call("fragile:script", call, stdout=str(said)))
+        assert (ending.code, ending.errors) == (0, "")
+        assert list(folder.iterdir()) == [], "an example leaves no files behind"
+        return said.read_text()
+
+    return run
 
 
 def number_after(words: str, text: str) -> float:
@@ -53,47 +60,44 @@ def test_an_example_is_short_flat_and_says_how_to_run_it(path):
     assert "def main" not in text
 
 
-def test_the_example_matching(tmp_path):
-    said = printed_by("matching", tmp_path)
+def test_the_example_matching(printed_by):
+    said = printed_by("matching")
     assert number_after("(CVAE_ind)", said) > 0.3 > 0.1 > number_after("(VAE)", said)
 
 
-def test_the_example_link_prediction(tmp_path):
-    said = printed_by("link_prediction", tmp_path)
+def test_the_example_link_prediction(printed_by):
+    said = printed_by("link_prediction")
     assert number_after("CVAE_ind", said) > 1.2 * number_after("  VAE", said) > number_after("degree", said)
 
 
-def test_the_example_clustering(tmp_path):
-    said = printed_by("clustering", tmp_path)
+def test_the_example_clustering(printed_by):
+    said = printed_by("clustering")
     assert number_after("CVAE_ind  NMI", said) > 0.7 > 0.1 > number_after("VAE       NMI", said)
 
 
-def test_the_example_custom_likelihood(tmp_path):
-    said = printed_by("custom_likelihood", tmp_path)
+def test_the_example_custom_likelihood(printed_by):
+    said = printed_by("custom_likelihood")
     gaussian, student = (number_after("reconstructed", line) for line in said.splitlines()[:2])
     assert student < 0.5 * gaussian
     assert "alike: True" in said
 
 
-def test_the_example_pyg_baseline(tmp_path):
-    rows = {
-        line.split()[0]: [*map(float, line.split()[1:])]
-        for line in printed_by("pyg_baseline", tmp_path).splitlines()[1:]
-    }
+def test_the_example_pyg_baseline(printed_by):
+    rows = {line.split()[0]: [*map(float, line.split()[1:])] for line in printed_by("pyg_baseline").splitlines()[1:]}
     assert rows["CVAE_ind"][1] > 3 * rows["GraphSAGE"][1]  # of points without edges
     assert rows["GraphSAGE"][0] > rows["GraphSAGE"][1]
 
 
-def test_the_example_networkx_graph(tmp_path):
-    said = printed_by("networkx_graph", tmp_path)
+def test_the_example_networkx_graph(printed_by):
+    said = printed_by("networkx_graph")
     weights = [float(weight) for weight in re.findall(r"weight (\d\.\d+)", said)]
     assert weights == sorted(weights)
     assert weights[-1] == 1.0
     assert "Valjean" not in re.search("nearest to Valjean: (.*)", said)[1]
 
 
-def test_the_example_sklearn_pipeline(tmp_path):
-    said = printed_by("sklearn_pipeline", tmp_path)
+def test_the_example_sklearn_pipeline(printed_by):
+    said = printed_by("sklearn_pipeline")
     bounds = [float(bound) for bound in re.findall(r"tau = 0\.\d+: (-\d+\.\d+)", said)]
     assert len(bounds) == 3
     assert len(set(bounds)) == 3, "tau, and with it the graph, did not reach the model"

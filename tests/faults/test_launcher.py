@@ -140,12 +140,3 @@ def test_the_rank_that_is_left_ends_with_3_and_nobody_else_comes_into_the_folder
     assert errors.count("another process of this run has ended") == 1
     assert f"The last checkpoint is {out / 'checkpoint'}" in errors
     assert newest_step(out) > 0
-
-
-def test_what_is_wrong_is_said_once(tmp_path):
-    features, graph = write_points(tmp_path)
-    with start("--features", features, "--graph", graph, "--out", tmp_path / "run", "--vertex-batch", "1") as launcher:
-        _, errors = launcher.communicate(timeout=PATIENCE)
-    assert launcher.returncode == 1
-    assert errors.count("vertex_batch=1 cannot be shared among 2 processes") == 1
-    assert not (tmp_path / "run").exists()

@@ -222,8 +222,11 @@ def everything(folder):
     }
 
 
+UNEVEN = ("ind, weighted edges", "perceptron, drawn pairs", "metric")  # what three ranks cannot share evenly
+
+
 def gradients_alone():
-    return {name: follow_gradients(name) for name in VARIANTS}
+    return {name: follow_gradients(name) for name in UNEVEN}
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +259,7 @@ def assert_same_steps(found, expected):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_gradients_and_terms_are_those_of_one_rank(name, two, three):
     expected = follow_gradients(name)
-    for rank in (*(found["gradients"] for found in two), *three):
+    for rank in (*(found["gradients"] for found in two), *(three if name in UNEVEN else ())):
         assert_same_steps(rank[name], expected)
 
 

@@ -272,15 +272,13 @@ _LSA = Entry(
 
 # All points about equally certain: a half of few movies would else be far from everything.
 _MATCHING = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2}
-# twice the paper's widths, and twice as many steps as the other models
-_WIDE = {"n_components": 200, "hidden": (600,), "max_steps": 20_000}
 _MATCHING_RECOMMENDED = Recipe(
     "matching",
     "recommended",
     _MOVIELENS,
     (
         Entry("vae", "VAE", "vae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
-        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, **_WIDE}, "log_odds", redraw=True),
+        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
         Entry(
             "corr",
             "CVAE_corr",
