@@ -134,7 +134,7 @@ class Ranks:
         try:
             yield
         except Exception as error:
-            if isinstance(error, LostRankError) or was_told(error):
+            if isinstance(error, LostRankError) or hasattr(error, _TOLD):
                 raise
             failure = error
         said = json.dumps(_described(failure)).encode() if failure is not None else b""
@@ -144,7 +144,7 @@ class Ranks:
             return
         same = failure if failed == self.index else None
         agreed = same or _made(*json.loads(told[failed].tobytes()))
-        setattr(agreed, _TOLD, True)
+        setattr(agreed, _TOLD, "by me" if same else "by another")
         raise agreed
 
     def any(self, mine: bool) -> bool:
@@ -189,14 +189,14 @@ def alone() -> Iterator[None]:
 
 
 def was_told(error: BaseException) -> bool:
-    """Say whether all ranks raise this error together, one of them as it was, and the others as they were told of it.
+    """Say whether this is an error that another rank has met, and told.
 
     Examples
     --------
-    >>> was_told(ValueError("mine alone"))
+    >>> was_told(ValueError("mine"))
     False
     """
-    return getattr(error, _TOLD, False)
+    return getattr(error, _TOLD, None) == "by another"
 
 
 def is_launched() -> bool:

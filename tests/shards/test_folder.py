@@ -92,6 +92,12 @@ def test_sizes_that_are_not_those_of_the_files_are_refused(folder):
         open_shards(folder)
 
 
+def no_strings(count):
+    """Give bytes that say of themselves that they are strings."""
+    offsets = np.arange(count + 1, dtype=np.int32).tobytes()
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(b"\xb6" * count))
+
+
 @pytest.mark.parametrize(
     ("name", "values", "problem"),
     [
@@ -99,6 +105,8 @@ def test_sizes_that_are_not_those_of_the_files_are_refused(folder):
         ("ids", [1.5 * k for k in range(60)], "its ids cannot be"),
         ("items", ["i"] * 25, "not distinct strings"),
         ("items", list(range(25)), "not distinct strings"),
+        ("ids", no_strings(60), "its strings are not UTF-8"),
+        ("items", no_strings(25), "its strings are not UTF-8"),
     ],
 )
 def test_ids_and_items_that_cannot_be_are_refused(folder, name, values, problem):

@@ -59,12 +59,17 @@ def embed(
                     pass
                 return
             if out is None:
-                with to_stdout():
-                    writer = (
-                        JsonWriter(sys.stdout, {"n_components": n_components}) if as_json else CsvWriter(sys.stdout)
-                    )
-                    write_blocks(writer, blocks)
-                    writer.close()
+                try:
+                    with to_stdout():
+                        writer = (
+                            JsonWriter(sys.stdout, {"n_components": n_components}) if as_json else CsvWriter(sys.stdout)
+                        )
+                        write_blocks(writer, blocks)
+                        writer.close()
+                finally:
+                    if ranks.count > 1 and isinstance(sys.exception(), typer.Exit):
+                        for _ in blocks:  # the reader has left, but the other processes go on
+                            pass
                 return
             if out.suffix.lower() == ".npy":
                 n_rows = len(opened.ids_) if rows is None else rows.n_rows

@@ -176,6 +176,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks
         given = {name: kept_form(name, value) for name, value in given.items()}
         folder.check_unchanged(settings, given)
         stopped = folder.stopped()
+    stopped = ranks.tell(stopped)  # a disk that machines share may show each another state
     if stopped in ("finished", "early"):
         from corrvae import load
 

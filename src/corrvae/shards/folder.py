@@ -143,4 +143,7 @@ def _column(place: Path, folder: Folder, name: str, count: int) -> list[Any]:
     table = folder.tables[name]
     if table.num_rows != count or table.num_columns != 1:
         raise FolderError(place / f"{name}.parquet", f"damaged: it should hold one column of {count:,} rows")
-    return table.column(0).to_pylist()
+    try:
+        return table.column(0).to_pylist()
+    except UnicodeDecodeError as error:
+        raise FolderError(place / f"{name}.parquet", "damaged: its strings are not UTF-8") from error

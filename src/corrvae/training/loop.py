@@ -115,8 +115,9 @@ def train(
                     with run.by_itself():
                         run.save_if_due()
                 run.tell_failure()
-            if run.interrupt.asked and run.stopped != "interrupted":
-                _tell_late_request(callbacks)
+            with run.ranks.agreed():
+                if run.interrupt.asked and run.stopped != "interrupted":
+                    _tell_late_request(callbacks)
     except LostRankError as error:
         raise run.lost(error) from error
     finally:

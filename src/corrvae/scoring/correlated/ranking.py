@@ -88,6 +88,7 @@ def rank(
         themselves = Exclusions.of(len(queries), *distinct.T)
         left_out = Exclusions.union(len(queries), [exclusions, themselves])
         standings = _Standings(sweep, targets, left_out, len(candidates))
+    with ranks.agreed():
         sweep.run("ranking pairs", standings, ranks)
     found = targets.ranks(ranks.sum(standings.steps), ~_excluded(distinct, exclusions, len(candidates)))[place]
     n_evaluated = int(ranks.sum(np.array([sweep.n_evaluated]))[0])

@@ -150,7 +150,10 @@ class Sweep:
         self._memory = memory
 
     def run(self, label: str, goal: Goal, ranks: Ranks | None = None) -> None:
-        """Sweep over all blocks, or over this rank's share of them."""
+        """Sweep over all blocks, or over this rank's share of them; with ranks, it begins with an exchange."""
+        ranks = Ranks() if ranks is None else ranks
+        # one layout, though ranks may have other numbers of threads; one that fits where there are most
+        blocks = self._blocks(int(ranks.gather_rows(np.array([self.n_threads])).max()))
         self.monitor.phase(label, len(self.left_groups) * len(self.right_groups) // (2 if self.same else 1))
 
         def work(ends: tuple[np.ndarray, np.ndarray]) -> None:
@@ -160,8 +163,6 @@ class Sweep:
             self.count(n_pairs // 2 if block.diagonal else n_pairs)
 
         # in turns, as blocks at the end may have less to do
-        ranks = Ranks() if ranks is None else ranks
-        blocks = self._blocks(ranks.tell(self.n_threads))  # one layout, though ranks may have other numbers of threads
         self.each(itertools.islice(blocks, ranks.index, None, ranks.count), work)
 
     def count(self, n_done: int) -> None:
