@@ -60,7 +60,16 @@ def as_launched(folder):
             if ranks.is_first:
                 patch.setattr(Output, "give", fail_by(error))
             found[name] = ask(["neighbors", "run", "-k", "3"])
+    with pytest.MonkeyPatch.context() as patch:
+        if ranks.is_first:
+            patch.setattr(embedding, "write_blocks", leave_after_one)
+        found["left amid"] = ask(QUESTIONS["embed"])
     return found, written
+
+
+def leave_after_one(writer, blocks):
+    next(blocks)
+    raise typer.Exit(0)
 
 
 def fail_by(error):
@@ -94,7 +103,7 @@ def test_ranks_answer_as_one_does_and_one_speaks(folder, monkeypatch):
     assert first["not shared"][0] == BAD_INPUT
     assert "vertex_batch=1 cannot be shared among 2 processes" in first["not shared"][2]
     assert not (folder / "few").exists()
-    assert first["left"] == (0, "", "")
+    assert first["left"] == first["left amid"] == (0, "", "")
     assert first["broken"][0] == FAILED
     assert "after 7 steps edge is infinite" in first["broken"][2]
     for found, written in others:
