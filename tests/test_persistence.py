@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
-from corrvae import parquet, persistence
+from corrvae import persistence
 from corrvae.errors import FolderError
+from corrvae.parquet import tables
 from corrvae.persistence import read_folder, write_folder
 
 TENSORS = {"encoder.weight": torch.arange(6.0).reshape(2, 3).T, "one": torch.tensor(2, dtype=torch.int64)}
@@ -287,8 +288,8 @@ def test_pickles_are_never_read(folder, tmp_path):
 
 
 def test_a_table_cannot_claim_far_more_than_its_file_holds(folder, monkeypatch):
-    monkeypatch.setattr(parquet, "MOST_TIMES", 0)
-    monkeypatch.setattr(parquet, "ALWAYS_BYTES", 10)
+    monkeypatch.setattr(tables, "MOST_TIMES", 0)
+    monkeypatch.setattr(tables, "ALWAYS_BYTES", 10)
     with pytest.raises(FolderError, match=r"v\.parquet: damaged.*it claims [\d,]+ bytes of values"):
         read_folder(folder, kind="k")
 

@@ -1,14 +1,15 @@
 """Tables as Parquet files that cannot decode to far more than they hold.
 
 Compressed, a few hundred bytes can stand for gigabytes: a long string that every row repeats, a number in a billion
-rows. What a file's footer claims is compared with the file's size before anything is decoded, and strings are decoded
-once, however often they occur.
+rows. What a file's footer and its pages claim is compared with the file's size before anything is decoded, and strings
+are decoded once, however often they occur.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corrvae.footer import Claims, footer_length, read_claims
+from corrvae.parquet.footer import Footer, footer_length, read_footer
+from corrvae.parquet.pages import most_of_pages
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +36,7 @@ def save_table(place: Path, table: "pyarrow.Table") -> None:
 
     pq.write_table(table, place, compression="zstd")
     size = place.stat().st_size
-    if max(table.nbytes, claims_of(place, size).most) > _most(size):
+    if max(table.nbytes, most_claimed(place, size)) > _most(size):
         pq.write_table(table, place, compression="none", use_dictionary=False)
 
 
@@ -48,13 +49,13 @@ def load_table(data: bytes) -> "pyarrow.Table":
 
 
 def open_checked(source: Any, size: int) -> "pyarrow.parquet.ParquetFile":
-    """Open a file of this size, once its footer claims no more than such a file should hold.
+    """Open a file of this size, once it claims no more than such a file should hold.
 
     Strings come out of it as dictionaries; see `decoded`.
     """
     import pyarrow.parquet as pq
 
-    claimed = claims_of(source, size).most
+    claimed = most_claimed(source, size)
     if claimed > _most(size):
         raise ValueError(
             f"it claims {claimed:,} bytes of values in {size:,} bytes; if it is right, write it without compression"
@@ -65,17 +66,26 @@ def open_checked(source: Any, size: int) -> "pyarrow.parquet.ParquetFile":
     return pq.ParquetFile(source, metadata=about, read_dictionary=strings)
 
 
-def claims_of(source: Any, size: int) -> Claims:
-    """Read what the footer of a file claims, a path or something to read from."""
+def most_claimed(source: Any, size: int) -> int:
+    """Give the bytes that a file claims to hold once decoded; it is a path or something to read from."""
     if isinstance(source, Path):
         with source.open("rb") as stream:
-            return claims_of(stream, size)
-    source.seek(max(0, size - 8))
-    length = footer_length(bytes(source.read(8)), size)
-    source.seek(size - 8 - length)
-    claims = read_claims(bytes(source.read(length)))
+            return most_claimed(stream, size)
+    footer = footer_of(source, size)
+    # its pages are many: they are read where the footer claims no more than it may
+    claimed = footer.most
+    if claimed <= _most(size):
+        claimed = max(claimed, most_of_pages(source, size, footer.chunks))
     source.seek(0)
-    return claims
+    return claimed
+
+
+def footer_of(stream: Any, size: int) -> Footer:
+    """Read the footer of an open file."""
+    stream.seek(max(0, size - 8))
+    length = footer_length(bytes(stream.read(8)), size)
+    stream.seek(size - 8 - length)
+    return read_footer(bytes(stream.read(length)))
 
 
 def decoded(table: "pyarrow.Table", size: int) -> "pyarrow.Table":
