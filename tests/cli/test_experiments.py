@@ -1,4 +1,5 @@
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,14 @@ def test_reproduce_keeps_quiet_but_for_errors(here, tmp_path):
     result = reproduce("matching", "--quick", "--models", "vae", "--out", tmp_path, "--quiet")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "1 run failed (VAE, seed 0: it rained)\n"
+
+
+def test_termination_is_a_request_to_stop(here, tmp_path):
+    """Else the process that trains would go on alone."""
+    here(lambda job, report: signal.raise_signal(signal.SIGTERM))
+    result = reproduce("matching", "--quick", "--models", "vae", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "stopped; what is finished is kept" in result.stderr
 
 
 def test_a_run_in_its_own_process_is_quiet_too(tmp_path):

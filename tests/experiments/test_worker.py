@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -170,6 +171,28 @@ def test_a_problem_is_told_in_its_words(tmp_path, monkeypatch):
 def test_ctrl_c_is_told(tmp_path, monkeypatch):
     told = events_of(tiny_job(tmp_path), monkeypatch, lambda job, report: signal.raise_signal(signal.SIGINT))
     assert told == [{"event": "interrupted"}]
+
+
+def test_a_process_that_nobody_listens_to_stops_though_ctrl_c_is_ignored(tmp_path, monkeypatch):
+    done = []
+
+    class Gone(StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    def perform(job, report):
+        report("training", 1, 2)
+        done.append(job)
+
+    monkeypatch.setattr(worker, "perform", perform)
+    monkeypatch.setattr(sys, "stdin", StringIO(tiny_job(tmp_path).to_json() + "\n"))
+    monkeypatch.setattr(sys, "stdout", Gone())
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        worker.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == []
 
 
 def test_a_fault_shows_its_place(tmp_path, monkeypatch, capsys):

@@ -12,6 +12,7 @@ from corrvae.cli.application import app, data_app
 from corrvae.cli.exits import INTERRUPTED, plainly
 from corrvae.cli.outputs import Output, to_stdout, warnings_said
 from corrvae.cli.plot import draw_run
+from corrvae.cli.signals import heed_termination
 from corrvae.experiments.recipes import RECIPES
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _run_experiments(run: "Callable[[], Tally]", *, quiet: bool) -> None:
     Imports take a second, in which Ctrl-C may come: `run` makes them itself, so that they are watched too.
     """
     with plainly(stopped="stopped; what is finished is kept, and the same command goes on from there"):
-        with ExitStack() as stack:
+        with heed_termination(), ExitStack() as stack:
             if quiet:  # the table is left out with the progress: it is in the folder
                 nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
                 stack.enter_context(redirect_stdout(nowhere))

@@ -198,6 +198,8 @@ def _progress(doing: str, done: int, total: int | None) -> dict[str, Any]:
 def main() -> None:
     """Serve standard input and output; whatever else is printed goes to standard error."""
     output, sys.stdout = sys.stdout, sys.stderr
+    # Only who started it sends it SIGINT, never a terminal: it is heard even where a batch system ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gone = False
 
     def tell(event: dict[str, Any]) -> None:
