@@ -137,7 +137,10 @@ class _Reader:
         """Give number and kind of each field of a structure; its value must be read or skipped before the next."""
         number = 0
         while (head := self._byte()) != 0:
+            before = number
             number = number + (head >> 4) if head >> 4 else self._integer()
+            if number <= before:  # out of order, or twice: others might take another one of them than is judged here
+                raise IndexError
             yield number, head & 15
 
     def _structures(self) -> Iterator[None]:
