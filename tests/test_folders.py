@@ -207,7 +207,7 @@ def parameter(name, value):
 
 
 def names(ends, text=b"abcde"):
-    both = {"names.text": np.frombuffer(text[: max(ends)], np.uint8), "names.ends": np.array(ends)}
+    both = {"names.text": np.frombuffer(text[: min(max(ends), len(text))], np.uint8), "names.ends": np.array(ends)}
     return lambda parts: parts["arrays"].update(both)
 
 
@@ -230,6 +230,9 @@ def names(ends, text=b"abcde"):
         (names([1]), r"arrays\.safetensors: damaged: the names of the features are not as many"),
         (names([2, 1, 3, 4, 5]), "do not end where they should"),
         (names([1, 2, 3, 4, 6]), "do not end where they should"),
+        (names([2**63 - 1, -(2**63), -1, 0, 5]), "do not end where they should"),
+        (parameter("gamma", [10**400, 1]), "parameters that cannot be"),
+        (parameter("min_stddev", 10**400), "min_stddev has a number of 1,329 bits"),
         (names([1, 2, 3, 4, 5], b"abcd\xff"), "are no text"),
         (fitted("stopped", None), "stopped is None"),
         (fitted("fits", -1), "fits is -1"),
@@ -249,6 +252,23 @@ def names(ends, text=b"abcde"):
 )
 def test_a_folder_that_cannot_be_a_model_is_explained(pairwise, tmp_path, change, words):
     with pytest.raises(FolderError, match=words):
+        rewritten(pairwise, tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array(np.arange(60, dtype=np.int32) + 2**30).view(pa.date32()),
+        pa.array(np.arange(60) + 2**62).view(pa.duration("s")),
+    ],
+    ids=["dates", "spans"],
+)
+def test_ids_beyond_the_calendar_are_refused(pairwise, tmp_path, ids):
+    def change(parts):
+        table = parts["tables"]["vertices"]
+        parts["tables"]["vertices"] = table.set_column(0, "id", ids)
+
+    with pytest.raises(FolderError, match=r"vertices\.parquet: damaged: its ids cannot be"):
         rewritten(pairwise, tmp_path, change)
 
 

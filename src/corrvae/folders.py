@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -181,10 +182,19 @@ def _estimator(place: Path, folder: Folder, own: dict[str, Any]) -> "CorrelatedV
             raise FolderError(place, f"the model has the {name} {values.get(name)!r} of corrvae; pass no other")
     estimator = CorrelatedVAE().set_params(**values)
     try:
+        for name, value in values.items():
+            _refuse_endless(name, value)
         check_parameters(estimator)
     except (ValueError, TypeError) as error:
         raise FolderError(place / DOCUMENT, f"it holds parameters that cannot be: {error}") from error
     return estimator
+
+
+def _refuse_endless(name: str, value: Any) -> None:
+    """Refuse whole numbers that no float can hold: JSON knows them, and hardly anything that computes does."""
+    for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(part, int) and abs(part) > sys.float_info.max:
+            raise ValueError(f"{name} has a number of {part.bit_length():,} bits")
 
 
 def _fitted(place: Path, folder: Folder) -> dict[str, Any]:
@@ -243,7 +253,8 @@ def _name_arrays(names: np.ndarray | None) -> dict[str, np.ndarray]:
 def _split(place: Path, folder: Folder) -> list[str]:
     text, ends = (_array(place, folder, f"names.{name}") for name in ("text", "ends"))
     whole = ends.dtype == np.int64 and ends.ndim == 1 and text.dtype == np.uint8 and text.ndim == 1 and len(ends)
-    if not whole or ends[-1] != len(text) or (np.diff(ends, prepend=0) < 0).any():
+    # compared, not subtracted: a difference of such numbers may wrap round to one that is not negative
+    if not whole or ends[0] < 0 or ends[-1] != len(text) or (ends[1:] < ends[:-1]).any():
         raise FolderError(place / ARRAYS, "damaged: the names of the features do not end where they should")
     data, bounds = text.tobytes(), [0, *ends.tolist()]
     try:
@@ -321,7 +332,7 @@ def _read_vertices(
         raise FolderError(file, "damaged: it holds means or standard deviations that cannot be")
     try:
         ids = VertexIds.from_vertices(table["id"].to_pylist()).values
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:  # such as a date that is beyond the calendar
         raise FolderError(file, f"damaged: its ids cannot be ({error})") from error
     return ids, mean, stddev
 

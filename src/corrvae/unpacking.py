@@ -1,6 +1,7 @@
 """Unpacking that ends: a few bytes of a packed file can stand for more than there is memory for."""
 
 import io
+import zipfile
 from bz2 import BZ2File
 from gzip import GzipFile
 from pathlib import Path
@@ -22,6 +23,28 @@ def most_unpacked(size: int) -> int:
     201048576
     """
     return MOST_TIMES * size + ALWAYS_BYTES
+
+
+def check_method(path: Path, member: zipfile.ZipInfo) -> None:
+    """Refuse a member of an archive that is packed by another method than zip archives usually are.
+
+    Python unpacks the other ones without a limit, whatever size they claim: a kilobyte of bzip2 becomes gigabytes.
+
+    Parameters
+    ----------
+    path
+        The archive, for the error.
+    member
+        Its entry.
+
+    Examples
+    --------
+    >>> check_method(Path("a.zip"), zipfile.ZipInfo("a.csv"))
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataFileError(
+            path, f"member {member.filename!r} is packed by the method {member.compress_type}; only 0 and 8 are read"
+        )
 
 
 @final

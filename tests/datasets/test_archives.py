@@ -88,8 +88,8 @@ def test_damage_is_told(tmp_path):
         read(tmp_path / "ratings.txt.bz2")
 
 
-def test_damage_is_told_whatever_the_method(tmp_path):
-    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000}, zipfile.ZIP_LZMA)
+def test_damage_within_a_member_is_told(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000})
     content = bytearray(place.read_bytes())
     content[60:70] = bytes(10)
     place.write_bytes(content)
@@ -133,3 +133,26 @@ def test_a_member_gives_no_more_than_it_claims(tmp_path):
     place.write_bytes(content.replace((50_000_000).to_bytes(4, "little"), (1000).to_bytes(4, "little")))
     with pytest.raises(DataFileError, match="is damaged or ends early"):
         read(place)
+
+
+@pytest.mark.parametrize("name", ["./ratings.txt", "inner//ratings.txt", "inner/./ratings.txt"])
+def test_names_that_spell_a_path_in_another_way_are_found(tmp_path, name):
+    assert read(zipped(tmp_path / "data.zip", {name: TEXT, "other/ratings.txt/": b""})) == ("ratings.txt", TEXT)
+
+
+def test_a_folder_in_an_archive_is_no_file(tmp_path):
+    with pytest.raises(DataFileError, match=r"data\.zip: holds no ratings\.txt"):
+        read(zipped(tmp_path / "data.zip", {"ratings.txt/": b""}))
+
+
+def test_names_that_are_no_text_are_damage(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"éé/ratings.txt": TEXT})
+    place.write_bytes(place.read_bytes().replace("éé".encode(), b"\xff\xfe\xff\xfe"))
+    with pytest.raises(DataFileError, match=r"data\.zip: is damaged"):
+        read(place)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_python_unpacks_without_a_limit_are_refused(tmp_path, method):
+    with pytest.raises(DataFileError, match=f"data.zip: member 'ratings.txt' is packed by the method {method}"):
+        read(zipped(tmp_path / "data.zip", {"ratings.txt": TEXT}, method))

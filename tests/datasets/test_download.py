@@ -1,4 +1,5 @@
 import hashlib
+import io
 
 import pytest
 
@@ -134,3 +135,16 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(site, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataFileError, match=r"cannot be written \("):
         download(f"{site.address}/data.zip", tmp_path / "file" / "data.zip")
+
+
+class Response(io.BytesIO):
+    """An answer of a site, with attributes."""
+
+
+@pytest.mark.parametrize("length", ["abc", "-7", "1, 1", "9" * 5000])
+def test_a_length_that_is_none_is_passed_over(tmp_path, monkeypatch, length):
+    response = Response(CONTENT)
+    response.status, response.headers = 200, {"Content-Length": length}
+    monkeypatch.setattr(module, "urlopen", lambda *_, **__: response)
+    download("http://example.org/data.zip", tmp_path / "data.zip", md5=MD5)
+    assert (tmp_path / "data.zip").read_bytes() == CONTENT

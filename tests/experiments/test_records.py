@@ -148,3 +148,20 @@ def test_paths_tell_the_run():
         "ind+graph",
         "seed-3.json",
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        ("[" + "{}," * 300_000 + "1]", r"task is \[\{\}, .*\.\.\.$"),
+        ("{}," * 6_000_000 + "1", "has more than 16,777,216 bytes"),
+    ],
+    ids=["long", "too long"],
+)
+def test_a_record_is_neither_parsed_nor_told_at_any_length(tmp_path, task, problem):
+    path = record_path(tmp_path, "links", "quick", "ind", 0)
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{{"format": 1, "task": {task}}}')
+    with pytest.raises(DataFileError, match=problem) as caught:
+        read_record(path)
+    assert len(caught.value.problem) < 200

@@ -80,3 +80,23 @@ def test_a_footer_that_would_take_long_to_read_is_refused_unread(tmp_path):
     for read in (read_features, CorrelationGraph.from_file):
         with pytest.raises(DataFileError, match=r"t\.parquet: .*its footer has 33,554,433 bytes, more than 33,554,432"):
             read(path)
+
+
+def varint(number):
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
+
+
+def footer(fields):
+    """Write fields with their numbers in full, as a footer may have them in any order."""
+    return b"".join(bytes([kind]) + varint(2 * number) + body for number, kind, body in fields) + b"\0"
+
+
+def test_fields_out_of_order_or_twice_are_refused():
+    schema = (2, 9, b"\x1c" + footer([(1, 5, varint(2 * 7)), (2, 5, varint(2 * 1000))]))  # values of 1,000 bytes
+    column = footer([(5, 6, varint(2 * 600)), (6, 6, varint(2 * 10))])  # 600 of them, in 10 bytes
+    groups = (4, 9, b"\x1c" + footer([(1, 9, b"\x1c" + footer([(3, 12, column)]))]))
+    rows = (3, 6, varint(2 * 600))
+    assert read_footer(footer([schema, rows, groups])).most == 600_000
+    for fields in ([groups, schema, rows], [schema, groups, schema], [schema, rows, rows, groups]):
+        with pytest.raises(ValueError, match="its footer is damaged"):
+            read_footer(footer(fields))

@@ -150,3 +150,37 @@ def test_the_numbers_of_a_sparse_matrix_are_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda self, name: opened.append(name) or get(self, name))
     assert dense(read_features(path)).tolist() == np.eye(3).tolist()
     assert (opened.count("data"), opened.count("indices")) == (1, 1)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_arrays_packed_by_methods_without_a_limit_are_refused(tmp_path, method):
+    np.save(tmp_path / "x.npy", MATRIX)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", method) as archive:
+        archive.write(tmp_path / "x.npy", "x.npy")
+    with pytest.raises(DataFileError, match=f"x.npz: member 'x.npy' is packed by the method {method}"):
+        read_features(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float64, np.longdouble])
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_infinite_numbers_of_any_width_are_refused(tmp_path, kind, name):
+    (np.save if name == "x.npy" else np.savez)(tmp_path / name, np.array([[1.0, -np.inf]], kind))
+    with pytest.raises(DataFileError, match="infinite or too large"):
+        read_features(tmp_path / name)
+
+
+def test_the_largest_number_of_16_bits_is_read(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[65504.0, np.nan]], np.float16))
+    assert np.array_equal(dense(read_features(tmp_path / "x.npy")), [[65504.0, np.nan]], equal_nan=True)
+
+
+def test_diagonals_cannot_keep_scipy_busy(tmp_path):
+    parts = {
+        "format": b"dia",
+        "shape": np.array([10**7, 10**7]),
+        "data": np.ones((2000, 1)),
+        "offsets": np.arange(2000),
+    }
+    np.savez_compressed(tmp_path / "x.npz", **parts)
+    with pytest.raises(DataFileError, match="claims 2,000 diagonals of 10,000,000 rows, too many for its size"):
+        read_features(tmp_path / "x.npz")

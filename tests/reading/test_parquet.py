@@ -92,3 +92,26 @@ def test_numbers_that_repeat_without_end_are_refused(tmp_path):
     pq.write_table(pa.table({"id": np.zeros(10_000_000), "x": np.zeros(10_000_000)}), tmp_path / "x.parquet")
     with pytest.raises(DataFileError, match="it claims 160,000,000 bytes"):
         read_features(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("layout", ["auto", "wide", "long"])
+def test_strings_that_are_no_text_are_refused(tmp_path, layout):
+    ids = pa.StringArray.from_buffers(2, *pa.array([b"a\xff", b"b"]).buffers()[1:])
+    path = write(tmp_path / "t.parquet", who=ids, what=pa.array([1, 2]), value=pa.array([1.0, 2.0]))
+    with pytest.raises(DataFileError, match=r"t\.parquet: cannot be read as Parquet"):
+        read_features(path, layout=layout)
+
+
+def test_an_encoding_that_arrow_does_not_read_is_told(tmp_path):
+    table = pa.table({"who": ["ann", "bob"], "what": ["tea", "tea"]})
+    encoding = {"who": "DELTA_BYTE_ARRAY", "what": "PLAIN"}
+    pq.write_table(table, tmp_path / "t.parquet", use_dictionary=False, column_encoding=encoding)
+    with pytest.raises(DataFileError, match=r"t\.parquet: cannot be read as Parquet \(Not yet implemented"):
+        read_features(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("said", [b"{", b"\xff", b"[1]", b'{"index_columns": 5}', b"[" * 100_000])
+def test_what_pandas_did_not_write_of_an_index_is_passed_over(tmp_path, said):
+    table = pa.table({"who": ["ann", "bob"], "a": [1.0, 2.0]}).replace_schema_metadata({b"pandas": said})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read_features(tmp_path / "t.parquet", layout="wide").ids.tolist() == ["ann", "bob"]

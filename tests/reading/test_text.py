@@ -73,3 +73,13 @@ def test_an_id_may_begin_as_a_comment_does(gap, tmp_path):
     assert dense(features).tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9, 9]]
     alone = read(tmp_path, "id,a,b,c,d\n#1,1,2,3,4\n#2,1,2,3,5\n")
     assert alone.ids.tolist() == ["#1", "#2"]
+
+
+def test_columns_have_an_end(tmp_path, monkeypatch):
+    path = tmp_path / "wide.csv"
+    path.write_text("id,a,b\nann,1,2\n")
+    monkeypatch.setattr(text_module, "MOST_COLUMNS", 3)
+    assert TextTable(path).n_columns == 3
+    monkeypatch.setattr(text_module, "MOST_COLUMNS", 2)
+    with pytest.raises(DataFileError, match="it has 3 columns, more than 2; write so wide a table as Parquet"):
+        TextTable(path)

@@ -107,6 +107,7 @@ def no_strings(count):
         ("items", list(range(25)), "not distinct strings"),
         ("ids", no_strings(60), "its strings are not UTF-8"),
         ("items", no_strings(25), "its strings are not UTF-8"),
+        ("ids", pa.array(np.arange(60, dtype=np.int32) + 2**30).view(pa.date32()), "its values cannot be"),
     ],
 )
 def test_ids_and_items_that_cannot_be_are_refused(folder, name, values, problem):

@@ -112,6 +112,20 @@ def test_damage_is_noticed_wherever_rows_are_read(tmp_path, part, place, number,
         whole(found)
 
 
+def test_rows_whose_lengths_wrap_round_are_damage(tmp_path):
+    table = sparse.csr_array(np.ones((5, 2), np.float32))
+    sharded(tmp_path, table, 100)
+    for place, number in enumerate(
+        (2**63 - 1, -(2**63), -1, 4), start=1
+    ):  # each is the one before and at most 2**63 - 1
+        spoil(tmp_path / "shards" / "shards" / "000000.offsets.npy", place, number, "<i8")
+    found = module.ShardedMatrix(tmp_path, [module.Shard.find(tmp_path / "shards" / "shards", 0, 5, 10)], 2)
+    with pytest.raises(FolderError, match=r"offsets\.npy: damaged: its rows do not follow each other"):
+        whole(found)
+    with pytest.raises(FolderError, match="damaged"):
+        found.pick(np.arange(5))
+
+
 def test_a_first_or_last_row_out_of_place_is_noticed_when_opened(tmp_path):
     sharded(tmp_path, counts(), 100)
     spoil(tmp_path / "shards" / "shards" / "000000.offsets.npy", 60, 3, "<i8")

@@ -45,7 +45,12 @@ def _is_whole(value: Any, least: int = 1) -> bool:
 
 
 def _is_number(value: Any, low: float = float("-inf"), high: float = float("inf")) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and low <= value <= high
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return isfinite(value) and low <= value <= high
+    except OverflowError:  # a whole number beyond what a float can hold
+        return False
 
 
 def _text(default: str | None = None, parameter: str | None = None) -> Setting:

@@ -6,7 +6,6 @@ same: nothing in them is to be trusted.
 
 import bz2
 import io
-import lzma
 import re
 import zipfile
 import zlib
@@ -18,7 +17,7 @@ from typing import final
 
 from corrvae.errors import DataFileError, MissingDataFileError
 from corrvae.regular import open_regular
-from corrvae.unpacking import Unpacked, most_unpacked
+from corrvae.unpacking import Unpacked, check_method, most_unpacked
 
 _PACKED = ".bz2"
 
@@ -77,11 +76,14 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
                 found = _one_of([*path.glob("*"), *path.glob("*/*")], names, path)
                 stream = stack.enter_context(open_regular(found))
             elif zipfile.is_zipfile(whole := stack.enter_context(open_regular(path))):
-                archive = stack.enter_context(zipfile.ZipFile(whole))
-                inside = check_members(path, archive)
-                found = _one_of([Path(name) for name in inside], names, path)
-                refuse_bomb(path, archive.getinfo(found.as_posix()))
-                stream = stack.enter_context(_open_inside(path, archive, found.as_posix()))
+                archive = stack.enter_context(_open_archive(path, whole))
+                check_members(path, archive)
+                # a name such as ./a//b.csv is another one once it is a path
+                inside = [(Path(member.filename), member) for member in archive.infolist() if not member.is_dir()]
+                found = _one_of([place for place, _ in inside], names, path)
+                member = next(member for place, member in inside if place == found)
+                refuse_bomb(path, member)
+                stream = stack.enter_context(_open_inside(path, archive, member))
             elif bare_name(path) in names:
                 found, stream = path, stack.enter_context(open_regular(path))
             else:
@@ -90,7 +92,7 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
                 size = (found if path.is_dir() else path).stat().st_size
                 stream = Unpacked(path, stack.enter_context(bz2.BZ2File(stream)), size)
             yield Member(bare_name(found), stream)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise DataFileError(path, f"is damaged or ends early ({error})") from error
     except OSError as error:
         if isinstance(error, DataFileError):
@@ -98,17 +100,17 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
         raise DataFileError(path, f"cannot be read ({error.strerror or error})") from error
 
 
-def check_members(path: Path, archive: zipfile.ZipFile) -> list[str]:
-    """Give the names of an archive's members, and refuse an archive in which one would leave its folder."""
+def check_members(path: Path, archive: zipfile.ZipFile) -> None:
+    """Refuse an archive of which a member would leave its folder."""
     for name in archive.namelist():
         parts = re.split(r"[/\\]", name)
         if ".." in parts or parts[0] == "" or ":" in parts[0]:
             raise DataFileError(path, f"member {name!r} would leave the folder it is unpacked to; do not use this file")
-    return archive.namelist()
 
 
 def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     """Refuse a member that would unpack to far more than it should; what it claims is all that is ever read of it."""
+    check_method(path, member)
     if member.file_size > most_unpacked(member.compress_size):
         raise DataFileError(
             path,
@@ -117,9 +119,16 @@ def refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
         )
 
 
-def _open_inside(path: Path, archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
+def _open_archive(path: Path, stream: io.BufferedIOBase) -> zipfile.ZipFile:
     try:
-        return archive.open(name)  # pyright: ignore[reportReturnType]  (it is one)
+        return zipfile.ZipFile(stream)
+    except ValueError as error:  # names that are not the UTF-8 that they say they are
+        raise DataFileError(path, f"is damaged ({error})") from error
+
+
+def _open_inside(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> io.BufferedIOBase:
+    try:
+        return archive.open(member)  # pyright: ignore[reportReturnType]  (it is one)
     except RuntimeError as error:  # encrypted, or compressed in a way that is not known
         raise DataFileError(path, f"cannot be read ({error})") from error
 

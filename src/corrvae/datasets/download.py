@@ -158,8 +158,9 @@ def _fetch_rest(address: str, part: Path, monitor: Monitor) -> bool:
                 return False
         else:
             begin = 0  # the site sends the whole, whatever was asked for
-        length = response.headers.get("Content-Length")
-        total = None if length is None else begin + int(length)
+        length = response.headers.get("Content-Length", "")
+        # what is no number tells nothing, and is passed over as Python's own client does
+        total = begin + int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
         monitor.phase(f"downloading {part.stem}", total)
         with part.open("ab" if begin else "wb") as file:
             while chunk := _next_chunk(response.read):

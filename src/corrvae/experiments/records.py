@@ -14,7 +14,7 @@ from corrvae.experiments.published import TASKS
 from corrvae.regular import open_regular
 
 FORMAT = 1
-_MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 24  # parsed, JSON can take thirty times as much; records have a few hundred KB
 
 
 @final
@@ -180,6 +180,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
     int: ("seed",),
 }
 _MISSING = object()
+_SHOWN = 80
 _LISTS_OF_SKETCHES = ("points", "edges", "linked", "random", "weight_counts", "weight_bounds")
 
 
@@ -189,13 +190,13 @@ def _wrong_kind(document: dict[str, Any]) -> str | None:
         for name in names:
             value = document.get(name, _MISSING)
             if value is not _MISSING and (not isinstance(value, kind) or isinstance(value, bool)):
-                return f"{name} is {value!r}"
+                return f"{name} is {_shown(value)}"
     for name in ("seconds", "peak_megabytes"):
         if name in document and not (_is_number(document[name]) and document[name] >= 0):
-            return f"{name} is {document[name]!r}"
+            return f"{name} is {_shown(document[name])}"
     for name, score in document.get("scores", {}).items():
         if not _is_number(score):
-            return f"the score {name} is {score!r}"
+            return f"the score {name[:_SHOWN]} is {_shown(score)}"
     for name, column in (document.get("history") or {}).items():
         if not isinstance(column, list) or not all(_is_number(value) for value in column):
             return f"{name} of its history is not a list of numbers"
@@ -209,7 +210,7 @@ def _wrong_kind(document: dict[str, Any]) -> str | None:
 def _wrong_value(record: Record) -> str | None:
     """Say what is of the right kind and yet cannot be."""
     if record.task not in TASKS:
-        return f"task is {record.task!r}; there are {', '.join(sorted(TASKS))}"
+        return f"task is {_shown(record.task)}; there are {', '.join(sorted(TASKS))}"
     if TASKS[record.task].metric not in record.scores:
         return f"it has no score {TASKS[record.task].metric}"
     return None
@@ -221,6 +222,15 @@ def _wrong_place(record: Record, path: Path) -> str | None:
     if path.absolute().parts[-len(place.parts) :] == place.parts:
         return None
     return f"by its content it should be {place.as_posix()}"
+
+
+def _shown(value: Any) -> str:
+    """Spell a value in an error; one may be as long as its file, or nested deeper than Python spells."""
+    try:
+        shown = repr(value)
+    except RecursionError:
+        return "nested too deep"
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
 
 def _is_number(value: Any) -> bool:

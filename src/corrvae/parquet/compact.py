@@ -43,8 +43,10 @@ class CompactReader:
         """Give number and kind of each field of a structure; its value must be read or skipped before the next."""
         number = 0
         while (head := self._byte()) != 0:
+            before = number
             number = number + (head >> 4) if head >> 4 else self.integer()
-            if not 0 < number <= _LARGEST_NUMBER:  # others would read one of these from its last bits
+            # out of order, twice, or of more than its bits: others might take another one of them than is judged here
+            if not before < number <= _LARGEST_NUMBER:
                 raise IndexError
             yield number, head & 15
 

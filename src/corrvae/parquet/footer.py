@@ -4,6 +4,7 @@ Arrow reads footers too, but ends the program where one is damaged in certain wa
 All that is not a size or a place is skipped.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -15,7 +16,6 @@ _FIXED_WIDTH = 7  # the type of values that all have the length that the schema 
 MOST_FOOTER_BYTES = 32 << 20
 # Numbers of a column's fields: its values, unpacked and packed bytes, where data and dictionary begin.
 _VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY = 5, 6, 7, 9, 11
-_Sizes = dict[int, int]
 
 
 @final
@@ -99,19 +99,19 @@ def read_footer(footer: bytes) -> Footer:
 
 def _footer(reader: CompactReader) -> Footer:
     widths: list[int] = []
-    groups: list[list[_Sizes]] = []
+    chunks: list[Chunk] = []
     n_rows = 0
-    for number, kind in reader.fields():
+    for number, kind in reader.fields():  # in the order of their numbers
         if (number, kind) == (2, LIST):
             widths = [width for _ in reader.structures() if (width := _width(reader)) is not None]
         elif (number, kind) == (3, I64):
             n_rows = reader.size()
         elif (number, kind) == (4, LIST):
-            groups.extend(_row_group(reader) for _ in reader.structures())
+            for _ in reader.structures():
+                chunks.extend(_row_group(reader, widths))
         else:
             reader.skip(kind)
-    columns = ((column, sizes) for group in groups for column, sizes in enumerate(group))
-    return Footer(n_rows, [_chunk(sizes, widths[column] if column < len(widths) else 8) for column, sizes in columns])
+    return Footer(n_rows, chunks)
 
 
 def _width(reader: CompactReader) -> int | None:
@@ -132,19 +132,18 @@ def _width(reader: CompactReader) -> int | None:
     return max(8, length) if kind_of_value == _FIXED_WIDTH else 8
 
 
-def _row_group(reader: CompactReader) -> list[_Sizes]:
-    columns: list[_Sizes] = []
+def _row_group(reader: CompactReader, widths: list[int]) -> Iterator[Chunk]:
     for number, kind in reader.fields():
         if (number, kind) == (1, LIST):
-            columns.extend(_sizes(reader) for _ in reader.structures())
+            for column, _ in enumerate(reader.structures()):
+                yield _chunk(reader, widths[column] if column < len(widths) else 8)
         else:
             reader.skip(kind)
-    return columns
 
 
-def _sizes(reader: CompactReader) -> _Sizes:
+def _chunk(reader: CompactReader, width: int) -> Chunk:
     """Read a column of a row group: the numbers that tell a size or a place."""
-    sizes: _Sizes = dict.fromkeys((_VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY), 0)
+    sizes = dict[int, int].fromkeys((_VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY), 0)
     for number, kind in reader.fields():
         if (number, kind) != (3, STRUCT):
             reader.skip(kind)
@@ -154,10 +153,6 @@ def _sizes(reader: CompactReader) -> _Sizes:
                 sizes[inner] = reader.size()
             else:
                 reader.skip(inner_kind)
-    return sizes
-
-
-def _chunk(sizes: _Sizes, width: int) -> Chunk:
     # a dictionary is believed where it comes before the data, as Arrow does
     begin = sizes[_DICTIONARY] if 0 < sizes[_DICTIONARY] < sizes[_DATA] else sizes[_DATA]
     return Chunk(begin, sizes[_PACKED], sizes[_VALUES], sizes[_UNPACKED], width)

@@ -16,6 +16,7 @@ from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import open_data
 from corrvae.reading.features import Features
 from corrvae.reading.keys import as_ids
+from corrvae.unpacking import check_method
 
 _WRONG = (
     *(ValueError, OSError, EOFError, LookupError, TypeError, RuntimeError, ArithmeticError),
@@ -53,7 +54,7 @@ def read_npz(path: Path) -> Features:
             with np.load(stream, allow_pickle=False) as archive:
                 # SciPy reads the arrays of a sparse matrix itself
                 is_sparse = "format" in archive.files
-                wanted = [name for name in archive.files if name == "shape" or not is_sparse]
+                wanted = [name for name in archive.files if name in ("shape", "offsets") or not is_sparse]
                 arrays = {name: archive[name] for name in wanted}
             if is_sparse:
                 stream.seek(0)
@@ -72,6 +73,7 @@ def check_archive(path: Path, stream: Any) -> None:
         if whole > _MOST_TIMES * held + _ALWAYS_BYTES:  # each by itself may be small enough
             raise DataFileError(path, f"its arrays claim {whole:,} bytes in {held:,}")
         for member in archive.infolist():
+            check_method(path, member)
             if member.file_size > _MOST_TIMES * member.compress_size + _ALWAYS_BYTES:
                 raise DataFileError(
                     path, f"{member.filename} claims {member.file_size:,} bytes in {member.compress_size:,}"
@@ -106,6 +108,12 @@ def _load_sparse(path: Path, stream: Any, arrays: Mapping[str, np.ndarray]) -> A
     for length, what in zip(shape.tolist() if shape.dtype.kind in "iu" else (), ("rows", "columns"), strict=False):
         if length > most:
             raise DataFileError(path, f"the matrix claims {length:,} {what}, too many for its size")
+    # SciPy looks for each diagonal in each row, also where it has no number
+    n_diagonals, n_rows = np.size(arrays.get("offsets", ())), int(shape.flat[0]) if shape.dtype.kind in "iu" else 0
+    if n_diagonals * n_rows > _MOST_TIMES * path.stat().st_size + _ALWAYS_ROWS:
+        raise DataFileError(
+            path, f"the matrix claims {n_diagonals:,} diagonals of {n_rows:,} rows, too many for its size"
+        )
     return sparse.load_npz(stream)
 
 
@@ -160,6 +168,8 @@ def check_matrix(path: Path, what: str, matrix: Any) -> None:
 
 def to_float32(path: Path, numbers: np.ndarray) -> np.ndarray:
     """Give numbers of a file in single precision; refuse those that are too large for it."""
-    if numbers.dtype.kind == "f" and bool((np.abs(numbers) > _LARGEST).any()):
+    # not compared with the largest number where that is infinite too, as it is in 16 bits
+    largest = min(_LARGEST, float(np.finfo(numbers.dtype).max)) if numbers.dtype.kind == "f" else _LARGEST
+    if numbers.dtype.kind == "f" and bool((np.abs(numbers) > largest).any()):
         raise DataFileError(path, "it holds numbers that are infinite or too large for 32 bits; rescale the features")
     return np.ascontiguousarray(numbers, dtype=np.float32)

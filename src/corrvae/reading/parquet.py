@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from corrvae.errors import DataFileError
 from corrvae.graphs.files.reading import open_data
@@ -48,17 +48,21 @@ class ParquetTable(TableFile):
 
     def usual_id(self) -> int:
         """Give the index of a pandas frame if there is one, else the first column."""
-        index = (self._schema.pandas_metadata or {}).get("index_columns") or []
-        named = [name for name in index if isinstance(name, str) and name in (self.names or ())]
+        named = [name for name in _index_columns(self._schema) if isinstance(name, str) and name in (self.names or ())]
         return (self.names or []).index(named[0]) if named else 0
 
     def sample(self, positions: Sequence[int]) -> list[list[str]]:
         """See `TableFile.sample`."""
+        import pyarrow as pa
+
         names = [self._schema.names[k] for k in positions]
-        batch = next(self._file.iter_batches(batch_size=SAMPLE_ROWS, columns=names), None)
-        if batch is None:
-            return []
-        columns = [texts_of(batch.column(name)) for name in names]
+        try:
+            batch = next(self._file.iter_batches(batch_size=SAMPLE_ROWS, columns=names), None)
+            if batch is None:
+                return []
+            columns = [texts_of(batch.column(name)) for name in names]
+        except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
+            raise DataFileError(self.path, f"cannot be read as Parquet ({error})") from error
         return [["" if value is None else str(value) for value in row] for row in zip(*columns, strict=True)]
 
     def batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> "Iterator[list[pyarrow.Array]]":
@@ -115,6 +119,15 @@ class ParquetTable(TableFile):
         return column.cast(pa.string()).dictionary_encode()
 
 
+def _index_columns(schema: "pyarrow.Schema") -> list[Any]:
+    """Give what pandas has written of a frame's index, which may be anything; it only tells which column is usual."""
+    try:
+        listed = schema.pandas_metadata["index_columns"]  # pyright: ignore[reportOptionalSubscript]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
+    return listed if isinstance(listed, list) else []
+
+
 def _only_used(column: "pyarrow.Array") -> "pyarrow.Array":
     """Give strings under numbers that occur, in the order of their first occurrence, each once however long it is."""
     import pyarrow as pa
@@ -122,5 +135,6 @@ def _only_used(column: "pyarrow.Array") -> "pyarrow.Array":
 
     used = column.indices.unique()
     strings = column.dictionary.take(used).cast(pa.string())
+    strings.validate(full=True)  # that they are UTF-8, which Arrow takes the file's word for
     numbers = pc.call_function("index_in", [column.indices], pc.SetLookupOptions(value_set=used))
     return pa.DictionaryArray.from_arrays(numbers, strings)

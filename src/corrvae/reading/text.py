@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 23
 SAMPLE_ROWS = 1000
+# Arrow takes about 8 KB for each, whatever it holds.
+MOST_COLUMNS = 1 << 17
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 # Names of a first column that make the line a header, even where its other names are numbers.
 _ID_NAMES = frozenset({"id", "ids", "name", "index", "key", "node", "vertex", "user", "userid", "user_id", "user id"})
+_TOO_WIDE = "write so wide a table as Parquet or NPZ, or as a long one with the columns id, item and value"
 
 
 @final
@@ -42,6 +45,8 @@ class TextTable(TableFile):
         _refuse_endless_lines(path)
         self._form = _sniff(path, header)
         self.names, self.n_columns = self._form.names, self._form.n_fields
+        if self.n_columns > MOST_COLUMNS:
+            raise DataFileError(path, f"it has {self.n_columns:,} columns, more than {MOST_COLUMNS:,}; {_TOO_WIDE}")
 
     def usual_id(self) -> int:
         """Give the first column."""
@@ -133,8 +138,7 @@ def _refuse_endless_lines(path: Path) -> None:
         if len(stream.readline(SAMPLE_LINE_BYTES)) == SAMPLE_LINE_BYTES:
             raise DataFileError(
                 path,
-                f"its first line has {SAMPLE_LINE_BYTES:,} characters or more; write so wide a table as Parquet "
-                "or NPZ, or as a long one with the columns id, item and value",
+                f"its first line has {SAMPLE_LINE_BYTES:,} characters or more; {_TOO_WIDE}",
             )
 
 

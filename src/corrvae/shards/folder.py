@@ -147,3 +147,5 @@ def _column(place: Path, folder: Folder, name: str, count: int) -> list[Any]:
         return table.column(0).to_pylist()
     except UnicodeDecodeError as error:
         raise FolderError(place / f"{name}.parquet", "damaged: its strings are not UTF-8") from error
+    except (ValueError, ArithmeticError) as error:  # such as a date that is beyond the calendar
+        raise FolderError(place / f"{name}.parquet", f"damaged: its values cannot be ({error})") from error

@@ -252,9 +252,10 @@ class ShardedMatrix:
     def _block(self, shard: Shard, offsets: Shaped[np.ndarray, " bounds"]) -> sparse.csr_array:
         """Read rows into memory, given where each of them begins."""
         begin, end = int(offsets[0]), int(offsets[-1])
-        lengths = np.diff(offsets)
-        if not (0 <= begin <= end <= shard.n_entries and (lengths >= 0).all()):
+        # compared, not subtracted: a difference of such numbers may wrap round to one that is not negative
+        if not (0 <= begin <= end <= shard.n_entries and (offsets[1:] >= offsets[:-1]).all()):
             raise FolderError(shard.offsets.path, "damaged: its rows do not follow each other")
+        lengths = np.diff(offsets)
         columns, values = shard.columns.read(begin, end), shard.values.read(begin, end)
         row_of = np.repeat(np.arange(len(lengths)), lengths)
         if len(columns) and (columns.min() < 0 or columns.max() >= self._n_stored):

@@ -72,3 +72,10 @@ def test_parquet_that_unfolds_to_far_more_is_refused(tmp_path):
     packed.write_bytes(gzip.compress(b"PAR1" + bytes(100_000_000)))
     with pytest.raises(DataFileError, match=r"unpacks to more than [\d,]+ bytes"):
         CorrelationGraph.from_file(packed)
+
+
+def test_strings_that_are_no_text_are_refused(tmp_path):
+    ids = pa.StringArray.from_buffers(2, *pa.array([b"a\xff", b"b"]).buffers()[1:])
+    pq.write_table(pa.table({"a": ids, "b": ["x", "y"]}), tmp_path / "edges")
+    with pytest.raises(DataFileError, match=r"edges: column 'a' is damaged \(.*UTF8"):
+        CorrelationGraph.from_file(tmp_path / "edges")

@@ -84,3 +84,11 @@ def test_fields_and_integers():
     assert [is_integer(field) for field in ("12", "-3", "1.0", "", "x", "\u0663", str(2**63), str(-(2**63)))] == [
         True, True, False, False, False, False, False, True,
     ]  # fmt: skip
+
+
+def test_lines_may_be_longer_than_a_field(tmp_path):
+    names = [f"gene{number:06d}" for number in range(20_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(["id", *names]) + "\n" + ",".join(["a", *["1"] * 20_000]) + "\n")
+    form = sniff(path, FileLayout(columns=(0, 1)), comments=False)
+    assert (form.delimiter, form.n_fields, form.names) == (",", 20_001, ["id", *names])

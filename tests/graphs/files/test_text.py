@@ -1,4 +1,5 @@
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -6,6 +7,9 @@ from hypothesis import HealthCheck, given, settings
 
 from corrvae.errors import DataFileError
 from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.files import text as module
+from corrvae.graphs.files.reading import FileLayout
+from corrvae.graphs.files.sniff import sniff
 from support.files import NUMBERS, WORDS, fails, writer
 from support.graphs import graphs
 
@@ -252,3 +256,26 @@ def test_a_line_without_end_is_refused_wherever_it_is(tmp_path):
 def test_ids_of_thousands_of_digits_are_strings(tmp_path):
     graph = CorrelationGraph.from_file(writer(tmp_path)(f"1 {'7' * 5000}\n"))
     assert graph.ids.tolist() == ["1", "7" * 5000]
+
+
+@pytest.mark.parametrize("lines", ["3 01\n1 3\n-7 1\n", "b a\n3 b\na 3\n"], ids=["integers", "strings"])
+@pytest.mark.parametrize("kind", [None, "string"])
+def test_the_careful_pass_gives_what_the_fast_one_gives(write, lines, kind):
+    path, layout = write(lines), FileLayout(id_kind=kind)
+    form = sniff(path, layout)
+    (fast, _), (careful, _) = (read(path, form, [0, 1], layout) for read in (module._read_fast, module._read_carefully))
+    assert careful.codes.tolist() == fast.codes.tolist()
+    assert careful.distinct.tolist() == fast.distinct.tolist()
+
+
+def test_finding_a_wrong_line_takes_little_memory(write):
+    path = write("long_name_a,long_name_b\n" * 8_000 + "wrong\n")
+    form = sniff(path, FileLayout())
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataFileError, match="line 8001 has 1 field"):
+            module._read_carefully(path, form, [0, 1], FileLayout())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * path.stat().st_size

@@ -43,6 +43,10 @@ def read_parquet(path: Path, layout: FileLayout) -> EdgeTable:
             raise DataFileError(path, f"{_row(row)} has no value in column {names[k]!r}")
     for k, column in zip(positions[:2], columns[:2], strict=True):
         _check_kind(path, names[k], column, layout)
+        try:
+            column.validate(full=True)  # that strings are UTF-8, which Arrow takes the file's word for
+        except pa.ArrowException as error:
+            raise DataFileError(path, f"column {names[k]!r} is damaged ({error})") from error
     try:
         coded = _code(columns[:2], layout)
     except pa.ArrowException as error:

@@ -126,7 +126,10 @@ def _delimiter(lines: list[str]) -> str:
     parting = []
     # semicolons before commas, which part decimals where semicolons part fields
     for candidate in ("\t", ";", ",", "|", WHITESPACE):
-        rows = [split_line(line, candidate) for line in lines]
+        try:
+            rows = [split_line(line, candidate) for line in lines]
+        except csv.Error:  # a line that this one does not part may be longer than a field can be
+            continue
         if len(rows[0]) < 2:
             continue
         parting.append(candidate)

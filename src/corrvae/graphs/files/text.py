@@ -2,6 +2,7 @@
 
 import csv
 import io
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -113,7 +114,9 @@ def _read_carefully(
     path: Path, form: TextForm, positions: list[int], layout: FileLayout
 ) -> tuple[CodedPairs, np.ndarray | None]:
     """Read line by line, and raise at the first line that is not as it should be."""
-    pairs, conductances = [], []
+    # as numbers: as strings, a file would take thirty times its size before its last line is found to be wrong
+    number_of: dict[str, int] = {}
+    codes, conductances = array("q"), array("d")
     for line, fields in data_rows(path, form):
         if len(fields) != form.n_fields:
             raise DataFileError(
@@ -126,12 +129,25 @@ def _read_carefully(
         if layout.id_kind == "integer" and not all(map(is_integer, pair)):
             value = next(value for value in pair if not is_integer(value))
             raise DataFileError(path, f"line {line} has id {value!r}, which is not an integer of 64 bits")
-        pairs.append(pair)
+        for value in pair:
+            codes.append(number_of.setdefault(value, len(number_of)))
         if len(positions) > 2:
             conductances.append(_number(path, line, fields[positions[2]]))
-    if layout.id_kind != "string" and all(is_integer(value) for pair in pairs for value in pair):
-        pairs = [(int(first), int(second)) for first, second in pairs]
-    return code_pairs(pairs), np.array(conductances) if len(positions) > 2 else None
+    coded = _coded([*number_of], np.array(codes, dtype=np.int64).reshape(-1, 2), layout)
+    return coded, np.array(conductances) if len(positions) > 2 else None
+
+
+def _coded(strings: list[str], codes: np.ndarray, layout: FileLayout) -> CodedPairs:
+    """Number ids as integers if all of them are, and that is not ruled out; else as strings, in their order."""
+    if not strings:
+        return code_pairs([])
+    if layout.id_kind != "string" and all(map(is_integer, strings)):
+        return code_pairs(np.array([int(string) for string in strings], dtype=np.int64)[codes])
+    order = sorted(range(len(strings)), key=strings.__getitem__)
+    number, distinct = np.empty(len(order), np.int64), np.empty(len(order), object)
+    number[order] = np.arange(len(order))
+    distinct[:] = [strings[k] for k in order]
+    return CodedPairs(number[codes], distinct)
 
 
 def data_rows(path: Path, form: TextForm, *, comments: bool = True) -> Iterator[tuple[int, list[str]]]:

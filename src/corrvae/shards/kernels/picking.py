@@ -21,7 +21,7 @@ def copy_rows(indptr, indices, data, rows, places, n_columns, offsets, values, c
         row = places[r]
         place, count = offsets[row], offsets[row + 1] - offsets[row]
         begin = indptr[rows[r]]
-        if begin < 0 or begin + count > len(indices):
+        if begin < 0 or begin > len(indices) - count:
             return False
         before = -1
         for entry in range(count):
