@@ -6,6 +6,7 @@ import torch
 import typer
 
 from corrvae import CorrelatedVAE, load
+from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.drafts import take_folder
 from corrvae.errors import DataFileError, FolderError
@@ -62,7 +63,7 @@ def test_a_run_that_was_killed_goes_on_from_its_checkpoint(request_for):
     assert contents(request.out) == contents(whole.out)
 
 
-def test_a_run_whose_files_are_cleaned_away_meanwhile_loses_nothing(request_for):
+def test_a_run_whose_files_are_cleaned_away_meanwhile_loses_nothing(request_for, tmp_path):
     """Nor is it mixed with the one that it replaces."""
     how = {"options": {"steps": 12, "evaluate_every": 3}, "quiet": True}
     run_fit(whole := request_for("whole", **how))
@@ -72,6 +73,9 @@ def test_a_run_whose_files_are_cleaned_away_meanwhile_loses_nothing(request_for)
         with acting_at(7, lambda work=work: [(work / name).unlink() for name in ("run.toml", "history.csv")]):
             assert run_fit(request).stopped == "finished"
         assert contents(request.out) == contents(whole.out)
+    with pytest.raises(FolderError, match=r"model.new: the model is here, .* has no run.toml any more"):
+        RunFolder(tmp_path / "new").finish(load(whole.out))
+    assert load(tmp_path / "new" / "model.new").n_steps_ == 12
 
 
 def test_a_run_that_goes_on_needs_no_history_file(request_for):
