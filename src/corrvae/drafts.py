@@ -205,6 +205,24 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is not there, with those above it, and write the names of all that were made through.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     make_folder(Path(parent, "deep", "run"))
+    ...     Path(parent, "deep", "run").is_dir()
+    True
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        with suppress(PermissionError):  # where names may be added and not listed
+            sync(made.parent)
+
+
 def _step_aside(draft: Path, target: Path) -> None:
     aside = _beside(target, "old")
     target.rename(aside)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 import numpy as np
 from torch import Tensor
 
-from corrvae.drafts import draft_of, named_as, put_in_place, sweep, sync
+from corrvae.drafts import draft_of, make_folder, named_as, put_in_place, sweep, sync
 from corrvae.errors import DamagedFolderError, FolderError
 from corrvae.parquet import load_table, save_table
 from corrvae.regular import check_inside, open_inside, told_as_unreadable
@@ -112,7 +112,7 @@ def write_folder(
     about = {"format": {"kind": kind, "version": version}, **_plain_document(target, document)}
     with _told_as_folder_errors(target):
         _while_it_stays(target, lambda: _refuse_what_is_not_ours(target, kind))
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         sweep(target)
         with draft_of(target) as draft:
             for name, make in (folders or {}).items():

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.holding import refuse_a_file
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
-from corrvae.drafts import draft_of_file, sync
+from corrvae.drafts import draft_of_file, make_folder, sync
 from corrvae.errors import DamagedFolderError, DataFileError, FolderError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class RunFolder:
         once there is room for the new file.
         """
         place = self.path / _NEXT if self._holds_what_counts() else self.path
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         before = [other for other in place.iterdir() if other.name != RUN]
         repeat = "# The settings of a run; corrvae fit --config with this file and --out repeats it.\n"
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
