@@ -198,6 +198,18 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("note", "whole")]
 
 
+def test_what_a_person_named_like_a_draft_stays(tmp_path):
+    for name in (".run.previous.old", ".run.original.writing"):
+        make(tmp_path, name, "mine")
+    (tmp_path / ".run.original.part").write_text("mine")
+    before = names(tmp_path)
+    sweep(tmp_path / "run")
+    with draft_of_file(tmp_path / "run") as draft:
+        draft.write_text("a file")
+    sweep(tmp_path / "run")
+    assert names(tmp_path) == sorted([*before, "run"])
+
+
 def test_what_a_killed_writer_of_a_file_left_is_removed_and_what_another_writes_is_not(tmp_path):
     target = tmp_path / "note"
     script = f"from corrvae.drafts import *\nwith draft_of_file(Path({str(target)!r})) as d: os.kill(os.getpid(), 9)"

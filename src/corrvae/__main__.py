@@ -6,6 +6,9 @@ import sys
 def main() -> None:
     """Run the command line; Ctrl-C while it is being read ends it with a word, as later on."""
     try:
+        from corrvae.cli.streams import secure_streams
+
+        secure_streams()
         from corrvae.cli import app
 
         app()

@@ -20,7 +20,7 @@ _SWAP = 2  # both RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
 _HERE = -100  # AT_FDCWD: paths are relative to the working folder
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _RACED = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
-_TRIES = 100
+_TRIES, _CODE_BYTES = 100, 4
 
 
 @contextmanager
@@ -163,8 +163,7 @@ def exchange(first: Path, second: Path) -> bool:
 
 def sweep(target: Path) -> None:
     """Remove drafts of a folder that nobody writes any more, and bring back one that stepped aside for no other."""
-    name = glob.escape(target.name)
-    for aside in target.parent.glob(f".{name}.????????.old"):
+    for aside in named_as(target, "old"):
         if aside.is_symlink() or not aside.is_dir():
             continue
         if not os.path.lexists(target):
@@ -173,6 +172,17 @@ def sweep(target: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
     for draft in _left_behind(target, "writing"):
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def named_as(target: Path, purpose: str) -> Iterator[Path]:
+    """Give what has the name that a draft of a target would have, and none that a person would choose.
+
+    Examples
+    --------
+    >>> list(named_as(Path("no", "such"), "writing"))
+    []
+    """
+    return iter(target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * (2 * _CODE_BYTES)}.{purpose}"))
 
 
 def discard(folder: Path) -> None:
@@ -195,6 +205,24 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is not there, with those above it, and write the names of all that were made through.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     make_folder(Path(parent, "deep", "run"))
+    ...     Path(parent, "deep", "run").is_dir()
+    True
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        with suppress(PermissionError):  # where names may be added and not listed
+            sync(made.parent)
+
+
 def _step_aside(draft: Path, target: Path) -> None:
     aside = _beside(target, "old")
     target.rename(aside)
@@ -209,7 +237,7 @@ def _step_aside(draft: Path, target: Path) -> None:
 
 
 def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
+    return target.with_name(f".{target.name}.{secrets.token_hex(_CODE_BYTES)}.{purpose}")
 
 
 def _begin(target: Path, purpose: str, make: Callable[[Path], object]) -> tuple[Path, int | None]:
@@ -233,7 +261,7 @@ def _left_behind(target: Path, purpose: str) -> Iterator[Path]:
     What has the name of one and is something else, a link or a pipe for example, is left alone.
     """
     is_draft = stat.S_ISREG if purpose == "part" else stat.S_ISDIR
-    for draft in target.parent.glob(f".{glob.escape(target.name)}.????????.{purpose}"):
+    for draft in named_as(target, purpose):
         try:
             lock = take_folder(draft)
         except OSError:  # another program has it, or has just removed it, or it is no draft

@@ -4,7 +4,6 @@ A folder holds `config.json` and beside it safetensors and Parquet files, which 
 checksums. Everything is checked before it is used, and nothing in a folder is ever executed.
 """
 
-import glob
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 import numpy as np
 from torch import Tensor
 
-from corrvae.drafts import draft_of, put_in_place, sweep, sync
+from corrvae.drafts import draft_of, make_folder, named_as, put_in_place, sweep, sync
 from corrvae.errors import DamagedFolderError, FolderError
 from corrvae.parquet import load_table, save_table
 from corrvae.regular import check_inside, open_inside, told_as_unreadable
@@ -113,7 +112,7 @@ def write_folder(
     about = {"format": {"kind": kind, "version": version}, **_plain_document(target, document)}
     with _told_as_folder_errors(target):
         _while_it_stays(target, lambda: _refuse_what_is_not_ours(target, kind))
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         sweep(target)
         with draft_of(target) as draft:
             for name, make in (folders or {}).items():
@@ -310,7 +309,7 @@ def _told_as_folder_errors(target: Path) -> Iterator[None]:
 def _why_missing(folder: Path) -> str:
     if folder.exists():
         return "this is a file, not a folder"
-    aside = sorted(folder.parent.glob(f".{glob.escape(folder.name)}.????????.old")) if folder.parent.is_dir() else []
+    aside = sorted(named_as(folder, "old")) if folder.parent.is_dir() else []
     if aside:
         return f"there is no such folder; a save was interrupted, and what it was to replace is {aside[-1]}"
     return "there is no such folder"

@@ -100,3 +100,12 @@ def test_the_package_runs_as_a_module():
     assert (done.returncode, done.stdout) == (2, "")
     (sentence,) = done.stderr.splitlines()
     assert "--nope" in sentence
+
+
+def test_ctrl_c_before_a_command_cares_for_it_is_answered_too(monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("corrvae.cli.fit.heed_termination", stop)
+    result = CliRunner().invoke(app, ["fit", "--out", "run"])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "stopped\n")

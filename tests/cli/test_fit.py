@@ -1,6 +1,8 @@
 import json
 import signal
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -153,6 +155,19 @@ def test_a_second_signal_ends_at_once(files, tmp_path):
     with signals_at(11, signal.SIGTERM, signal.SIGTERM):
         result = fit(*files, "--quiet", "--checkpoint-every", "5")  # what was left is no loss
     assert sentence(result, 1) == f"stopped at once; {again} goes on from the last checkpoint"
+
+
+def test_a_signal_while_libraries_are_imported_ends_in_a_sentence(files, monkeypatch):
+    class Slow(ModuleType):
+        def __getattr__(self, name):
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # or the tests would end, if it were not heard
+    try:
+        monkeypatch.setitem(sys.modules, "corrvae.cli.running", Slow("running"))
+        assert sentence(fit(*files), 1) == "stopped before training began; nothing was written"
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_training_that_breaks_is_told_apart(files, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from corrvae.cli.holding import hold
 from corrvae.drafts import take_folder
 from corrvae.errors import FolderError
+from corrvae.persistence import write_folder
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
@@ -93,3 +94,15 @@ def test_a_folder_that_cannot_be_made_is_told_beforehand(tmp_path):
         with pytest.raises(FolderError, match="there is a file of this name"):
             hold(tmp_path / name).__enter__()
     assert sorted(place.name for place in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder cannot be opened")
+def test_the_names_of_all_folders_that_are_made_are_written_through(tmp_path, monkeypatch):
+    written, through = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (written.append(os.fstat(file).st_ino), through(file)))
+    with hold(tmp_path / "deep" / "run"):
+        assert {place.stat().st_ino for place in (tmp_path, tmp_path / "deep")} <= set(written)
+        written.clear()
+        write_folder(tmp_path / "deep" / "run" / "checkpoint" / "first", kind="note", document={})
+        above = [tmp_path / "deep" / "run", tmp_path / "deep" / "run" / "checkpoint"]
+        assert {place.stat().st_ino for place in above} <= set(written)

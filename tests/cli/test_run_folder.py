@@ -250,6 +250,16 @@ def test_a_folder_of_others_that_has_our_names_loses_nothing(how, more, tmp_path
     assert contents(place) == before
 
 
+@pytest.mark.parametrize("change", [("features", "# mine\nfeatures"), ("seed = 0", "seed = 1")])
+def test_settings_that_somebody_wrote_are_not_replaced_unasked(change, tmp_path):
+    place = tmp_path / "run.toml"
+    RunFolder(tmp_path).begin(SETTINGS, {})
+    place.write_text(place.read_text().replace(*change).partition("[found]")[0])  # such as --config names
+    (tmp_path / "history.csv").write_text("mine")
+    with pytest.raises(FolderError, match=r"run.toml is not as a run wrote it; nothing was written: .* --overwrite"):
+        RunFolder(tmp_path).refuse_to_begin(overwrite=False)
+
+
 def test_a_run_beside_the_files_of_others_goes_on_and_is_not_replaced(tmp_path, model):
     folder = finished(tmp_path / "run", model)
     model.save(folder.path / "model.new")

@@ -6,11 +6,12 @@ import torch
 import typer
 
 from corrvae import CorrelatedVAE, load
+from corrvae.cli.run_folder import RunFolder
 from corrvae.cli.running import Request, make_model, resume_command, run_fit
 from corrvae.drafts import take_folder
 from corrvae.errors import DataFileError, FolderError
 from corrvae.training.checkpoints import CheckpointFolder
-from support.fits import contents, fit, signals_at, write_points
+from support.fits import acting_at, contents, fit, signals_at, write_points
 
 OPTIONS = {"components": 2, "hidden": "8", "steps": 40, "vertex_batch": 16, "threads": 1}
 
@@ -58,6 +59,34 @@ def test_a_run_that_was_killed_goes_on_from_its_checkpoint(request_for):
     assert kept == ["step-000000010", "step-000000020"]
     with pytest.raises(FolderError):
         load(request.out)
+    assert run_fit(again(request)).stopped == "finished"
+    assert contents(request.out) == contents(whole.out)
+
+
+def test_a_run_whose_files_are_cleaned_away_meanwhile_loses_nothing(request_for, tmp_path):
+    """Nor is it mixed with the one that it replaces."""
+    how = {"options": {"steps": 12, "evaluate_every": 3}, "quiet": True}
+    run_fit(whole := request_for("whole", **how))
+    for _ in range(2):  # where there is no run, and where there is one
+        request = request_for(**how, overwrite=True)
+        work = request.out / "run.next" if request.out.exists() else request.out
+        with acting_at(7, lambda work=work: [(work / name).unlink() for name in ("run.toml", "history.csv")]):
+            assert run_fit(request).stopped == "finished"
+        assert contents(request.out) == contents(whole.out)
+    with pytest.raises(FolderError, match=r"model.new: the model is here, .* has no run.toml any more"):
+        RunFolder(tmp_path / "new").finish(load(whole.out))
+    assert load(tmp_path / "new" / "model.new").n_steps_ == 12
+
+
+def test_a_run_that_goes_on_needs_no_history_file(request_for):
+    how = {"options": {"steps": 12, "evaluate_every": 3}, "quiet": True}
+    run_fit(whole := request_for("whole", **how))
+    with signals_at(7, signal.SIGTERM):
+        run_fit(request := request_for(**how))
+    history = request.out / "history.csv"
+    changed = history.read_text().replace("-", "", 1)
+    assert changed != history.read_text()
+    history.write_text(changed)
     assert run_fit(again(request)).stopped == "finished"
     assert contents(request.out) == contents(whole.out)
 

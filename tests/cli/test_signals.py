@@ -1,4 +1,7 @@
+import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -40,6 +43,35 @@ def test_where_ctrl_c_is_ignored_it_stays_so_and_termination_is_heard():
         signal.raise_signal(signal.SIGTERM)
         assert interrupt.asked
     assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+IGNORED = """
+import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import corrvae.cli
+from corrvae.cli.signals import heed_termination
+from corrvae.training.interrupts import listen_for_interrupt
+assert "numpy" not in sys.modules
+with heed_termination():
+    import numpy  # which begins threads
+    over = threading.Event()
+    threading.Thread(target=over.wait).start()
+    with listen_for_interrupt() as interrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        print(interrupt.asked)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+        print(interrupt.asked)
+    over.set()
+"""
+
+
+def test_where_ctrl_c_is_ignored_threads_do_not_hear_it_either():
+    """In a process of its own: in this one, NumPy has begun threads already."""
+    two = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run([sys.executable, "-c", IGNORED], env=two, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
 
 
 def test_what_was_there_before_is_there_again():

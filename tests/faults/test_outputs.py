@@ -8,7 +8,7 @@ import faults
 from nursery import Call
 
 NO_ROOM = {"FSIZE": 64}
-COMPILED = ("links", "match", "neighbors")
+COMPILED = ("links", "match", "neighbors", "score")
 
 
 @pytest.fixture(scope="module")

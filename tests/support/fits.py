@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -34,20 +35,24 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def signals_at(step: int, *numbers: signal.Signals):
-    """Make training receive signals after a step."""
+def acting_at(step: int, act: Callable[[], object]):
+    """Make something happen after a step of training."""
     shown = running.choose_progress
 
     def choose(stream, *, quiet):
-        def send(progress):
+        def look(progress):
             if progress.step == step:
-                for number in numbers:
-                    signal.raise_signal(number)
+                act()
 
-        return [*shown(stream, quiet=quiet), send]
+        return [*shown(stream, quiet=quiet), look]
 
     running.choose_progress = choose
     try:
         yield
     finally:
         running.choose_progress = shown
+
+
+def signals_at(step: int, *numbers: signal.Signals):
+    """Make training receive signals after a step."""
+    return acting_at(step, lambda: [signal.raise_signal(number) for number in numbers])

@@ -12,6 +12,8 @@ from corrvae.cli.together import speaks
 
 # What the command line is wrong by; typer names this one kind of it alone, and some versions carry their own click.
 _UsageError = cast(type[Exception], typer.BadParameter.__base__)
+# What typer makes of Ctrl-C outside of a command's own care; some versions raise Abort in its place.
+_AFTER_CTRL_C = 130
 
 
 @final
@@ -39,6 +41,8 @@ class PlainGroup(TyperGroup):
         except typer.Abort:
             if not standalone_mode:
                 raise
+            ended = _AFTER_CTRL_C
+        if standalone_mode and ended == _AFTER_CTRL_C:
             typer.echo("stopped", err=True)
             sys.exit(INTERRUPTED)
         return sys.exit(ended or 0) if standalone_mode else ended

@@ -8,6 +8,7 @@ import typer
 from corrvae.cli.application import app
 from corrvae.cli.exits import INTERRUPTED, plainly
 from corrvae.cli.outputs import to_stdout
+from corrvae.cli.signals import heed_termination
 from corrvae.cli.together import speaks
 
 _DATA, _MODEL, _TRAINING, _RUN = "Files", "Model", "Training", "Run"
@@ -154,16 +155,22 @@ def fit(
     Example: torchrun --nproc-per-node 4 -m corrvae fit --features features.csv --graph edges.csv --out run
     """
     given = dict(locals())
+    with heed_termination():  # from before the imports, which take seconds and begin threads
+        _train(given)
+
+
+def _train(given: dict[str, Any]) -> None:
+    out, quiet = given["out"], given["quiet"]
     with plainly(stopped="stopped before training began; nothing was written"):
         from corrvae.cli.running import Request, resume_command, run_fit
         from corrvae.cli.settings import SETTINGS
 
         options = {name: value for name, value in given.items() if name in SETTINGS}
-        outcome = run_fit(Request(out, options, config, resume, overwrite, quiet))
+        outcome = run_fit(Request(out, options, given["config"], given["resume"], given["overwrite"], quiet))
     with plainly(), to_stdout():
         if not speaks():
             pass
-        elif as_json:
+        elif given["as_json"]:
             import json
 
             typer.echo(json.dumps(outcome.summary, indent=1))

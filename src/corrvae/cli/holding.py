@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from corrvae.drafts import take_folder
+from corrvae.drafts import sync, take_folder
 from corrvae.errors import FolderError
 
 _TRIES = 100  # to make and lock a folder that others make and remove
@@ -70,6 +70,8 @@ def _take(path: Path, made: list[Path]) -> int | None:
                 if not folder.exists():
                     folder.mkdir()
                     made.append(folder)
+                    with suppress(PermissionError):  # where names may be added and not listed
+                        sync(folder.parent)
             lock = take_folder(path.resolve())  # a link to a folder will do
             if lock is None or os.path.samestat(os.fstat(lock), path.stat()):
                 return lock

@@ -18,6 +18,7 @@ import shutil
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -25,8 +26,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from corrvae.cli.holding import refuse_a_file
 from corrvae.cli.settings import FOUND, SETTINGS, read_config, read_toml, to_toml
-from corrvae.drafts import draft_of_file, sync
-from corrvae.errors import DamagedFolderError, FolderError
+from corrvae.drafts import draft_of_file, make_folder, sync
+from corrvae.errors import DamagedFolderError, DataFileError, FolderError
 
 if TYPE_CHECKING:
     from corrvae import CorrelatedVAE
@@ -40,6 +41,23 @@ _DRAFT = re.compile(r"\.model\.new\..*|\.(?:run\.toml|history\.csv)\.[0-9a-f]+\.
 _OURS = re.compile("|".join(map(re.escape, (RUN, HISTORY, CHECKPOINT, _NEW, _MOVING, _NEXT, _SHARDS, *_MODEL))))
 # What may change between a run and the run that goes on from it.
 _FREE = ("threads", "checkpoint_every")
+
+
+@final
+@dataclass(frozen=True)
+class KeptSettings:
+    """A run's settings as they are on the disk.
+
+    Attributes
+    ----------
+    place
+        Their file.
+    data
+        What is in it.
+    """
+
+    place: Path
+    data: bytes
 
 
 @final
@@ -79,8 +97,9 @@ class RunFolder:
     def refuse_to_begin(self, *, overwrite: bool) -> None:
         """Refuse a folder that cannot be written, or that holds anything but a run that may be overwritten.
 
-        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked. Nothing is
-        touched before it is known that this is a run's folder; then it is settled.
+        A run that left neither a model nor a checkpoint is no loss, and a new one takes its place unasked; not so
+        settings that somebody wrote or changed. Nothing is touched before it is known that this is a run's folder; then
+        it is settled.
         """
         # a draft alone is what a run leaves that was killed as it began
         found = self._listed()
@@ -94,6 +113,8 @@ class RunFolder:
         self.settle()
         if not overwrite and self._holds_what_counts():
             raise FolderError(self.path, "holds a run already; --resume goes on with it, --overwrite replaces it")
+        if not overwrite and self.is_begun:
+            self._refuse_settings_of_others()
         try:
             with TemporaryFile(dir=self.path):  # only trying tells
                 pass
@@ -111,7 +132,7 @@ class RunFolder:
         once there is room for the new file.
         """
         place = self.path / _NEXT if self._holds_what_counts() else self.path
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         before = [other for other in place.iterdir() if other.name != RUN]
         repeat = "# The settings of a run; corrvae fit --config with this file and --out repeats it.\n"
         told = f"\n# What was found, for a look and for --resume; it sets nothing.\n[{FOUND}]\n"
@@ -190,6 +211,17 @@ class RunFolder:
             warnings.warn(f"{error}; the run goes on from its last checkpoint, to a new model", stacklevel=2)
             return None
 
+    def keep(self) -> KeptSettings:
+        """Read the settings of the run at work, to `restore` them: who cleans up disks takes the oldest files first."""
+        place = self.work / RUN
+        return KeptSettings(place, place.read_bytes())
+
+    def restore(self, kept: KeptSettings) -> None:
+        """Put the settings back if they were removed while the run was at work: without them, it is none."""
+        if not kept.place.is_file():
+            with draft_of_file(kept.place) as draft:
+                draft.write_bytes(kept.data)
+
     def finish(self, model: "CorrelatedVAE") -> None:
         """Put a model into the folder; what is left of a run that is over, or that this one replaces, is removed."""
         new = self.work / _NEW
@@ -197,6 +229,8 @@ class RunFolder:
             shutil.rmtree(new)
         model.save(new)
         self.settle()
+        if new.exists():
+            raise FolderError(new, f"the model is here, and not in its place: {self.path} has no {RUN} any more")
         if model.stopped_ != "interrupted":
             self.tidy()
 
@@ -237,6 +271,16 @@ class RunFolder:
     def _refuse_to_resume(self) -> None:
         if not self.is_begun:
             raise FolderError(self.path, f"there is no run to resume (no {RUN}); leave --resume out to begin one")
+
+    def _refuse_settings_of_others(self) -> None:
+        try:
+            self.settings()
+        except (DamagedFolderError, DataFileError) as error:
+            raise FolderError(
+                self.path,
+                f"its {RUN} is not as a run wrote it; nothing was written: choose another folder, or let --overwrite "
+                "replace it",
+            ) from error
 
     def _holds_what_counts(self) -> bool:
         """Whether there is more than settings and a history: a model, or a checkpoint that is not just begun."""

@@ -1,5 +1,6 @@
 """A run of `corrvae fit`, from settings to a folder, or from a folder on."""
 
+import csv
 import shlex
 import sys
 import warnings
@@ -21,7 +22,7 @@ from corrvae.cli.run_folder import LAUNCH, RunFolder
 from corrvae.cli.settings import check_options, estimator_parameters, kept_form, read_config, resolve
 from corrvae.cli.signals import LateRequest, OneRequest, heed_termination
 from corrvae.cli.together import speaks
-from corrvae.drafts import naming
+from corrvae.drafts import draft_of_file, naming
 from corrvae.graphs.ids import VertexIds
 from corrvae.ranks import Ranks, is_launched, join_ranks
 from corrvae.training.callbacks import Callback, CSVLog
@@ -195,6 +196,7 @@ def _resume(request: Request, folder: RunFolder, given: Mapping[str, Any], ranks
 
 def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inputs: Inputs, ranks: Ranks) -> Outcome:
     log, late = CSVLog(folder.history), LateRequest()
+    kept = folder.keep() if ranks.is_first else None
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
     callbacks.append(late if ranks.count == 1 else OneRequest())
     with _threads(settings["threads"]), late.heeded():
@@ -211,7 +213,9 @@ def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inp
         name_rows_and_columns(model, inputs)
         model.history_ = History({k: v for k, v in model.history_.columns.items() if k not in _UNTIMED})
         with ranks.agreed():  # no process ends before all is written: the launcher would end the others
-            if ranks.is_first:
+            if kept is not None:
+                folder.restore(kept)
+                _write_history(log.path, model.history_)
                 folder.finish(model)
     if late.asked:
         _to_stderr(f"stopped as it ended: the run in {request.out} is finished")
@@ -256,6 +260,14 @@ def _untimed(log: CSVLog) -> Callback:
             log(replace(progress, evaluation=row))
 
     return write
+
+
+def _write_history(place: Path, history: History) -> None:
+    """Write every evaluation anew: what a run that is resumed finds in the file may have been cut off or changed."""
+    columns = history.columns
+    if columns:
+        with draft_of_file(place) as draft, draft.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([columns, *zip(*columns.values(), strict=True)])
 
 
 @contextmanager

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, final
 
-from corrvae.ranks import is_launched
-
 
 @contextmanager
 def heed_termination() -> Iterator[None]:
     """Answer SIGTERM as Ctrl-C is answered inside: training finishes its step and stops, all else ends at once.
 
-    A batch system asks jobs to end by SIGTERM, and often runs them where Ctrl-C is ignored; there it stays ignored.
+    A batch system asks jobs to end by SIGTERM, and often runs them where Ctrl-C is ignored; there it stays ignored, if
+    this is entered before other threads begin: one that began before, such as importing NumPy begins some, hears it.
     Under the launcher of several processes SIGTERM is not answered any more once all is done: when one process ends,
     the launcher sends it to the others, which are about to end with a code and a word of their own.
 
@@ -39,6 +38,8 @@ def heed_termination() -> Iterator[None]:
     try:
         yield
     finally:
+        from corrvae.ranks import is_launched  # not before, because it imports NumPy
+
         after = signal.SIG_DFL if terminate is None else terminate
         signal.signal(signal.SIGTERM, signal.SIG_IGN if is_launched() else after)
         if blocks:

@@ -131,7 +131,7 @@ class CSVLog:
         self._first = progress.step if self._first is None else self._first
         if progress.evaluation is None:
             return
-        if not self._begun:
+        if not (self._begun and self.path.exists()):  # it may have been removed meanwhile
             self._begin(list(progress.evaluation), self._first)
         with self.path.open("a", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerow(progress.evaluation.values())
