@@ -236,10 +236,7 @@ _LINKS_PAPER = Recipe(
     "paper",
     _EPINIONS,
     (
-        *_link_models(
-            {**_MULTINOMIAL, "max_steps": 30_000},
-            _LINKS_CORR,
-        ),
+        *_link_models({**_MULTINOMIAL, "max_steps": 10_000}, _LINKS_CORR),
         *_LINK_BASELINES,
     ),
     n_seeds=1,
@@ -272,13 +269,15 @@ _LSA = Entry(
 
 # All points about equally certain: a half of few movies would else be far from everything.
 _MATCHING = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2}
+# twice the paper's widths; after more steps it knows the users that it has seen, and others less well
+_WIDE = {"n_components": 200, "hidden": (600,), "max_steps": 8000}
 _MATCHING_RECOMMENDED = Recipe(
     "matching",
     "recommended",
     _MOVIELENS,
     (
         Entry("vae", "VAE", "vae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
-        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, "max_steps": 10_000}, "log_odds", redraw=True),
+        Entry("ind", "CVAE_ind", "cvae", {**_MATCHING, **_WIDE}, "log_odds", redraw=True),
         Entry(
             "corr",
             "CVAE_corr",

@@ -116,7 +116,7 @@ def result_table(records: Iterable[Record]) -> ResultTable:
         title=f"{task.name} on {datasets}: {_RECIPE_TITLES.get(recipe, recipe)}",
         columns=("model", "paper", task.metric_name, *others.values(), "seeds", "minutes", "MB"),
         rows=tuple(rows),
-        caption=_caption(task, recipe),
+        caption=_caption(task, recipe) + _difference(records, task),
     )
 
 
@@ -160,6 +160,19 @@ def _caption(task: Task, recipe: str) -> str:
     if "residual" in task.others:
         said += "where the residual is not well below 1, no cut stands out and the score means little; "
     return said + "minutes and peak memory of a run: means."
+
+
+def _difference(records: list[Record], task: Task) -> str:
+    """Say how far CVAE_corr is from CVAE_ind on the same seeds, hence the same data, which differ more than models."""
+    scores = {(record.model, record.seed): record.scores[task.metric] for record in records}
+    seeds = [seed for model, seed in scores if model == "corr" and ("ind", seed) in scores]
+    if len(seeds) < 2:
+        return ""
+    apart = [scores["corr", seed] - scores["ind", seed] for seed in seeds]
+    error = statistics.stdev(apart) / len(apart) ** 0.5
+    return (
+        f" CVAE_corr less CVAE_ind, seed by seed: {statistics.fmean(apart):+.4f}, with a standard error of {error:.4f}."
+    )
 
 
 def _row(records: list[Record], task: Task, others: Iterable[str]) -> tuple[str, ...]:
