@@ -113,7 +113,7 @@ def find_recipe(task: str, name: str) -> Recipe:
 _TREE = {"name": "tree", "n_points": 10_000, "n_features": 1000}
 _PAIRWISE = {"posterior": "pairwise", "pair_network": "perceptron", "pair_hidden": (1000,)}
 _METRIC = {"posterior": "pairwise", "pair_network": "metric", "gamma": (0.0, 10.0), "pair_batch": None}
-# what the paper states for every task
+# what the paper states for every task, but for the widths of hidden layers, here and above, which it leaves open
 _PAPER = {
     "n_components": 100,
     "hidden": (300,),
@@ -269,7 +269,7 @@ _LSA = Entry(
 
 # All points about equally certain: a half of few movies would else be far from everything.
 _MATCHING = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2}
-# twice the paper's widths; after more steps it knows the users that it has seen, and others less well
+# twice the widths of the paper's recipe; after more steps it knows the users that it has seen, and others less well
 _WIDE = {"n_components": 200, "hidden": (600,), "max_steps": 8000}
 _MATCHING_RECOMMENDED = Recipe(
     "matching",
