@@ -152,6 +152,29 @@ def test_wrong_data_at_hand_are_refused(folder, site, tmp_path):
     assert names(folder) == []
 
 
+def test_the_archive_of_another_data_set_is_refused(folder, site, tmp_path, monkeypatch):
+    """Where contents have no known checksum: the archives of MovieLens hold files of the same names."""
+    archives = {
+        name: archive(tmp_path / f"{name}.zip", {f"{name}/ratings.csv": csv_lines()}) for name in ("ml-20m", "ml-25m")
+    }
+    known = {
+        name: replace(
+            catalogue.published("ml-20m"),
+            name=name,
+            files=(PublishedFile(f"{site.address}/{name}.zip", md5(path.read_bytes())),),
+            members=(("ratings.csv", None),),
+        )
+        for name, path in archives.items()
+    }
+    monkeypatch.setattr(catalogue, "CATALOGUE", known)
+    with pytest.raises(DataFileError, match="is ml-25m as published, not ml-20m"):
+        getting.get("ml-20m", archives["ml-25m"])
+    assert names(folder) == []
+    mine = archive(tmp_path / "mine.zip", {"ratings.csv": csv_lines()})
+    for source in (archives["ml-20m"], mine):
+        assert getting.get("ml-20m", source).path == folder / "ml-20m.zip"
+
+
 def test_unknown_names_are_one_sentence(folder):
     result = run("netflix")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -1,3 +1,4 @@
+import bz2
 import json
 import re
 from dataclasses import replace
@@ -10,7 +11,7 @@ from corrvae.experiments.outcomes import keep_quiet
 from corrvae.experiments.recipes import RECIPES
 from corrvae.experiments.worker import perform
 from support.experiments import tiny_job, tiny_recipe
-from support.published import archive, csv_lines
+from support.published import archive, dat_lines
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: f"{recipe.task}-{recipe.name}")
@@ -80,14 +81,38 @@ def test_older_records_without_files_and_parameters_are_known(tmp_path):
     assert job.finished() is not None
 
 
-def test_another_data_file_is_refused(tmp_path, monkeypatch):
+def test_other_data_are_refused_and_the_same_in_other_files_are_not(tmp_path, monkeypatch):
     monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
-    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.csv": csv_lines()})
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.dat": dat_lines()})
     job = replace(tiny_job(tmp_path / "out", "lsa"), data={"name": "ml-1m", "min_ratings": 10})
     record = perform(job, keep_quiet)
     assert job.finished() == record
-    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.csv": csv_lines() + csv_lines()})
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/README": "packed anew", "ml-1m/ratings.dat": dat_lines()})
+    assert job.finished() == record
+    archive(tmp_path / "ml-1m.zip", {"ml-1m/ratings.dat": "41::10::5::978300760\n41::20::5::978300760\n" + dat_lines()})
     with pytest.raises(DataFileError, match=re.escape("was made with other data (files: ml-1m.zip was '")):
+        job.finished()
+    (tmp_path / "ml-1m.zip").unlink()
+    (tmp_path / "ml-1m").mkdir()
+    (tmp_path / "ml-1m" / "ratings.dat").write_text(dat_lines())
+    assert job.finished() == record
+
+
+def test_links_in_other_files_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
+    ratings = "".join(f"{user} {100 + user % 3} 5\n" for user in range(30))
+    trust = "".join(f"{a} {b} 1\n{b} {a} 1\n" for a, b in ((i, (i + k) % 30) for i in range(30) for k in (1, 2)))
+    members = {"ratings_data.txt": ratings, "trust_data.txt": trust}
+    archive(tmp_path / "epinions.zip", members)
+    job = replace(tiny_job(tmp_path / "out", "lsa", task="links"), data={"name": "epinions", "min_ratings": 2})
+    record = perform(job, keep_quiet)
+    (tmp_path / "epinions.zip").unlink()
+    (tmp_path / "epinions").mkdir()
+    for name, content in members.items():
+        (tmp_path / "epinions" / f"{name}.bz2").write_bytes(bz2.compress(content.encode()))
+    assert job.finished() == record
+    (tmp_path / "epinions" / "trust_data.txt.bz2").write_bytes(bz2.compress((trust + "0 9 1\n9 0 1\n").encode()))
+    with pytest.raises(DataFileError, match="was made with other data"):
         job.finished()
 
 

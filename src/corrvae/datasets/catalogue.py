@@ -92,3 +92,15 @@ def published(name: str) -> Publication:
     if name not in CATALOGUE:
         raise ValueError(f"there is no data set named {name!r}; there are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
+
+
+def published_as(md5: str) -> str | None:
+    """Give the name of the data set that has a file of this checksum as published, if one has.
+
+    Examples
+    --------
+    >>> published_as("c4d9eecfca2ab87c1945afe126590906")
+    'ml-1m'
+    """
+    files = ((file, publication) for publication in CATALOGUE.values() for file in publication.files)
+    return next((publication.name for file, publication in files if file.md5 == md5), None)

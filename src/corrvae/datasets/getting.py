@@ -11,8 +11,8 @@ from typing import final
 
 from corrvae.datasets.archives import beside, open_member
 from corrvae.datasets.cache import cache_folder, places
-from corrvae.datasets.catalogue import Publication, published
-from corrvae.datasets.download import download, part_of
+from corrvae.datasets.catalogue import Publication, published, published_as
+from corrvae.datasets.download import download, md5_of, part_of
 from corrvae.errors import DataFileError
 from corrvae.monitor import DONE, Monitor, watch
 
@@ -64,6 +64,7 @@ def get(name: str, source: str | os.PathLike[str] | None = None, *, progress: bo
                     return GotData(place, True, publication.terms)
             return GotData(_from_publisher(publication, monitor), False, publication.terms)
         check_contents(given, publication, monitor)
+        _refuse_another(given, publication)
         monitor.phase(f"copying {given.name}")
         return GotData(_from_file(given, publication), False, publication.terms)
 
@@ -84,6 +85,12 @@ def check_contents(path: Path, publication: Publication, monitor: Monitor) -> No
             raise DataFileError(
                 path, f"{name} has MD5 {digest.hexdigest()} where {publication.name} as published has {md5}"
             )
+
+
+def _refuse_another(source: Path, publication: Publication) -> None:
+    """Refuse the archive of another data set: those of MovieLens hold files of the same names."""
+    if source.is_file() and (name := published_as(md5_of(source))) not in (None, publication.name):
+        raise DataFileError(source, f"is {name} as published, not {publication.name}")
 
 
 def _from_publisher(publication: Publication, monitor: Monitor) -> Path:

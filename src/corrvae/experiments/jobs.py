@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, final
 
@@ -80,8 +82,9 @@ class Job:
     def finished(self) -> Record | None:
         """Give its record if it was run before; one of other settings or data is refused.
 
-        Data are compared by their settings and files; that task, recipe, model and seed are those of the path is seen
-        when it is read. A record that cannot be read is named, not overwritten.
+        Data are compared by their settings and files, and where the files are others, by what is read from them: an
+        archive may have been packed anew. That task, recipe, model and seed are those of the path is seen when it is
+        read. A record that cannot be read is named, not overwritten.
         """
         if not self.path.exists():
             return None
@@ -94,8 +97,16 @@ class Job:
         if isinstance(recorded := record.settings.get("all_parameters"), dict):
             self._compare_parameters(recorded)
         if "files" in record.data:
-            self._compare({"files": record.data["files"]}, {"files": data_files(self.data["name"])}, "other data")
+            self._compare_files(record)
         return record
+
+    def _compare_files(self, record: Record) -> None:
+        made, wanted = {"files": record.data["files"]}, {"files": data_files(self.data["name"])}
+        if made == wanted:
+            return
+        found = _fingerprint(self.task, json.dumps(self.data), self.seed, json.dumps(wanted))
+        if record.data.get("fingerprint") != found:
+            self._compare(made, wanted, "other data")
 
     def _compare_parameters(self, recorded: dict[str, Any]) -> None:
         """Compare all parameters with those of now; what did not exist then had what is now its default."""
@@ -141,6 +152,13 @@ def jobs_of(recipe: Recipe, n_seeds: int, folder: Path, command: str) -> list[Jo
         for seed in range(n_seeds)
         for entry in recipe.entries
     ]
+
+
+@lru_cache(maxsize=64)  # all models of a seed have the same data
+def _fingerprint(task: str, data: str, seed: int, files: str) -> str:
+    """Read the data of a task and give the code of what was read; `files` are what it is read from as of now."""
+    experiment = import_module(f"corrvae.experiments.{task}")
+    return experiment.fingerprint(experiment.load(json.loads(data), seed))
 
 
 def _difference(made: Any, wanted: Any) -> str:

@@ -82,6 +82,18 @@ def load(settings: Settings, seed: int) -> LinkData:
     return LinkData(name, features, split_edges(graph, random_state=seed))
 
 
+def fingerprint(data: LinkData) -> str:
+    """Give a short code of features and edges, whatever they were read from.
+
+    Examples
+    --------
+    >>> small = {"name": "small", "n_users": 40, "n_items": 30}
+    >>> fingerprint(load(small, 0)) == fingerprint(load(small, 1))
+    False
+    """
+    return fingerprint_all(data.features, data.split.train.edges, data.split.validation, data.split.test)
+
+
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a model on the training graph, and rank the held-out edges.
 
@@ -115,7 +127,7 @@ def judge(entry: Entry, data: LinkData, settings: dict[str, Any], run: Run) -> O
         "train_edges": train.n_edges,
         "validation_edges": len(data.split.validation),
         "test_edges": len(test),
-        "fingerprint": fingerprint_all(data.features, train.edges, data.split.validation, test),
+        "fingerprint": fingerprint(data),
         "files": data_files(settings["name"]),
         "settings": settings,
     }
