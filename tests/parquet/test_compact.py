@@ -3,19 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corrvae.parquet.compact import BINARY, DOUBLE, I64, LIST, MAP, SET, STRUCT, CompactReader
-
-
-def varint(value):
-    """Write what `CompactReader` reads, seven bits at a time."""
-    written = bytearray()
-    while value >= 128:
-        written.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*written, value])
-
-
-def zigzag(value):
-    return varint(2 * value if value >= 0 else -2 * value - 1)
+from support.compact import varint, zigzag
 
 
 @given(st.dictionaries(st.integers(1, 3000) | st.integers(1, 30), st.integers(-(2**63), 2**63 - 1), max_size=20))

@@ -10,6 +10,7 @@ from corrvae.graphs import CorrelationGraph
 from corrvae.parquet.footer import MOST_FOOTER_BYTES, footer_length, read_footer
 from corrvae.parquet.tables import footer_of
 from corrvae.reading import read_features
+from support.compact import zigzag
 
 
 def tables():
@@ -82,20 +83,16 @@ def test_a_footer_that_would_take_long_to_read_is_refused_unread(tmp_path):
             read(path)
 
 
-def varint(number):
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
-
-
 def footer(fields):
     """Write fields with their numbers in full, as a footer may have them in any order."""
-    return b"".join(bytes([kind]) + varint(2 * number) + body for number, kind, body in fields) + b"\0"
+    return b"".join(bytes([kind]) + zigzag(number) + body for number, kind, body in fields) + b"\0"
 
 
 def test_fields_out_of_order_or_twice_are_refused():
-    schema = (2, 9, b"\x1c" + footer([(1, 5, varint(2 * 7)), (2, 5, varint(2 * 1000))]))  # values of 1,000 bytes
-    column = footer([(5, 6, varint(2 * 600)), (6, 6, varint(2 * 10))])  # 600 of them, in 10 bytes
+    schema = (2, 9, b"\x1c" + footer([(1, 5, zigzag(7)), (2, 5, zigzag(1000))]))  # values of 1,000 bytes
+    column = footer([(5, 6, zigzag(600)), (6, 6, zigzag(10))])  # 600 of them, in 10 bytes
     groups = (4, 9, b"\x1c" + footer([(1, 9, b"\x1c" + footer([(3, 12, column)]))]))
-    rows = (3, 6, varint(2 * 600))
+    rows = (3, 6, zigzag(600))
     assert read_footer(footer([schema, rows, groups])).most == 600_000
     for fields in ([groups, schema, rows], [schema, groups, schema], [schema, rows, rows, groups]):
         with pytest.raises(ValueError, match="its footer is damaged"):

@@ -13,6 +13,7 @@ from corrvae.parquet.footer import Chunk
 from corrvae.parquet.pages import MOST_HEAD_BYTES, most_of_pages
 from corrvae.parquet.tables import footer_of
 from corrvae.reading import read_features
+from support.compact import zigzag
 
 N_ROWS = 20_000
 
@@ -32,20 +33,12 @@ def with_footer_claims(data, changes):
     length = int.from_bytes(data[-8:-4], "little")
     head, footer, tail = data[: -8 - length], data[-8 - length : -8], data[-8:]
     for old, new in changes.items():
-        before, value, after = _varint(2 * old), 2 * new, bytearray()
+        before, value, after = zigzag(old), 2 * new, bytearray()
         for _ in before[:-1]:
             after.append(value & 127 | 128)
             value >>= 7
         footer = footer.replace(before, bytes([*after, value]))
     return head + footer + tail
-
-
-def _varint(value):
-    found = bytearray()
-    while value >= 128:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
@@ -93,10 +86,10 @@ def test_pages_that_hold_more_than_the_footer_claims_are_refused(tmp_path):
 
 
 def head(*, kind=0, unpacked=0, packed=0, count=0, field=5):
-    inner = bytes([0x15]) + _varint(2 * count) + b"\0"
+    inner = bytes([0x15]) + zigzag(count) + b"\0"
     step = field - 3
     return (
-        b"".join([bytes([0x15]) + _varint(2 * v) for v in (kind, unpacked, packed)])
+        b"".join([bytes([0x15]) + zigzag(v) for v in (kind, unpacked, packed)])
         + bytes([step << 4 | 12])
         + inner
         + b"\0"
