@@ -8,7 +8,7 @@ from scipy import sparse
 from corrvae import objectives
 from corrvae.model import Batch
 from corrvae.nn import FeatureTable, LearnedTau, Marginals, PairPrior
-from corrvae.objectives import edge_term, mutual_information, singleton_kl
+from corrvae.objectives import Terms, edge_term, mutual_information, singleton_kl
 from support.training import small_data, small_matrix, small_model
 
 
@@ -160,7 +160,7 @@ def test_numbers_are_those_of_the_terms_with_or_without_a_shortcut(pair):
 
 def test_an_objective_of_constants_cannot_be_climbed():
     with pytest.raises(ValueError, match="to be learned"):
-        objectives.Terms({"reconstruction": objectives.Mean(torch.ones(2), 0.5)}, {"reconstruction": 1.0}).climb()
+        Terms({"reconstruction": objectives.Mean(torch.ones(2), 0.5)}, {"reconstruction": 1.0}).climb()
 
 
 @pytest.mark.parametrize("gamma", [0.5, (0.0, 2.0)])
@@ -183,10 +183,11 @@ def test_the_short_way_up_is_the_gradient_of_the_total(kind, weighted, gamma, is
         vertex_weights=torch.linspace(0, 2, 5) if weighted else None,
     )
     gradients = []
-    ways = (lambda terms: terms.total.backward(), lambda terms: terms.climb(), lambda terms: terms.climb(hooked=False))
-    for climb in ways:
+    for climb, taped in ((lambda terms: terms.total.backward(), False), (Terms.climb, False), (Terms.climb, True)):
         model.zero_grad()
-        climb(model.terms(batch, data.population, gamma=gamma, warmup=0.6, noise=torch.ones(5, 3)))
+        terms = model.terms(batch, data.population, gamma=gamma, warmup=0.6, noise=torch.ones(5, 3), taped=taped)
+        assert (terms.tape is not None) == (taped and kind in {"vae", "ind"})
+        climb(terms)
         gradients.append({name: parameter.grad.clone() for name, parameter in model.named_parameters()})
     for name, gradient in gradients[0].items():
         for others in gradients[1:]:

@@ -201,6 +201,7 @@ class CorrelatedModel(nn.Module):
         warmup: float = 1.0,
         generator: torch.Generator | None = None,
         noise: Float[Tensor, "drawn dim"] | None = None,
+        taped: bool = False,
     ) -> Terms:
         """Estimate the objective's terms, without bias, from one batch.
 
@@ -216,17 +217,20 @@ class CorrelatedModel(nn.Module):
             Draws the latent noise and what input dropout drops.
         noise
             Standard normal latent noise, if it is not to be drawn.
+        taped
+            Whether the terms may know the way back to the parameters by themselves, which is faster; functions that
+            wait for gradients, as those of DistributedDataParallel do, would wait in vain.
         """
         rows = self.inputs(batch.rows, generator)
         targets = batch.rows if batch.targets is None else batch.targets
         if self.pair_network is None or batch.edges is None:
-            passed = self._pass(rows, targets, batch, generator, noise)
+            passed = self._pass(rows, targets, batch, generator, noise, taped)
             fit = objectives.mean_over_vertices(passed.log_prob, batch.vertex_weights)
             singleton = objectives.mean_over_vertices(passed.kl, batch.vertex_weights)
             if batch.edges is None:
-                return objectives.vae(fit, singleton, warmup=warmup)
+                return objectives.vae(fit, singleton, warmup=warmup, tape=passed.tape)
             edge = _edge_mean(batch, population, passed.quadratic)
-            return objectives.cvae_ind(fit, singleton, edge, warmup=warmup)
+            return objectives.cvae_ind(fit, singleton, edge, warmup=warmup, tape=passed.tape)
         marginals = self.encoder(rows)
         if noise is None:
             noise = _draw_noise(batch, marginals.joint.shape[1] // 2, marginals.joint, generator)
@@ -247,7 +251,13 @@ class CorrelatedModel(nn.Module):
         return objectives.cvae_corr(fit, singleton, edge, non_edge, gamma=gamma, warmup=warmup)
 
     def _pass(
-        self, rows: Rows, targets: Rows, batch: Batch, generator: torch.Generator | None, noise: Tensor | None
+        self,
+        rows: Rows,
+        targets: Rows,
+        batch: Batch,
+        generator: torch.Generator | None,
+        noise: Tensor | None,
+        taped: bool,
     ) -> Autoencoded:
         """Lead a batch through the networks of independent posteriors: as one function, if they are the library's."""
         encoder, decoder = self.encoder, self.decoder
@@ -256,7 +266,8 @@ class CorrelatedModel(nn.Module):
             if noise is None:
                 noise = _draw_noise(batch, encoder.n_components, encoder.first.bias, generator)
             form = self.prior(noise.shape[1], noise.dtype, noise.device).form_independent
-            return autoencode(encoder, decoder, self.likelihood, rows, noise, targets, edges.to(noise.device), form)
+            edges = edges.to(noise.device)
+            return autoencode(encoder, decoder, self.likelihood, rows, noise, targets, edges, form, taped=taped)
         marginals = encoder(rows)
         if noise is None:
             noise = _draw_noise(batch, marginals.joint.shape[1] // 2, marginals.joint, generator)

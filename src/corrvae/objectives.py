@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn.autoencoding import differentiate
+from corrvae.nn.autoencoding import Tape, begin_with
 from corrvae.nn.closed_forms import draw_and_compare, kl_from_standard, log_cosh
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
@@ -47,11 +47,14 @@ class Mean:
     def slope(self, factor: float) -> Float[Tensor, " draws"]:
         """The derivative of `factor` times the estimate with respect to the values."""
         factor *= self.scale
-        return torch.full_like(self.values, factor) if self.weights is None else self.weights * factor
+        if not self.values.is_cpu:
+            return torch.full_like(self.values, factor) if self.weights is None else self.weights * factor
+        # NumPy does this for a few hundred numbers in a fraction of the time that a tensor operation takes to begin.
+        values = self.values.detach().numpy()
+        return torch.from_numpy(np.full_like(values, factor) if self.weights is None else self.weights.numpy() * factor)
 
     def number(self) -> float:
         """The estimate as a number, of values on a CPU."""
-        # NumPy adds up a few hundred numbers in a fraction of the time that a tensor operation takes to begin.
         values = self.values.detach().numpy()
         return self.scale * float(values.sum() if self.weights is None else np.dot(values, self.weights.numpy()))
 
@@ -67,6 +70,8 @@ class Terms:
         What the objective consists of.
     factors
         The objective is the sum of the means times these.
+    tape
+        The way back from reconstruction, singleton and edge to the parameters, if torch does not know it.
 
     Examples
     --------
@@ -79,6 +84,7 @@ class Terms:
 
     means: Mapping[str, Mean]
     factors: Mapping[str, float]
+    tape: Tape | None = None
 
     @property
     def total(self) -> Float[Tensor, ""]:
@@ -110,30 +116,24 @@ class Terms:
         """The evidence lower bound: the objective without the terms that gamma adds."""
         return self.reconstruction - self.singleton - self.edge
 
-    def climb(self, *, hooked: bool = True) -> None:
+    def climb(self) -> None:
         """Add the gradient of the objective to every parameter's, as ``total.backward()`` would.
 
         The objective is linear in the means' values, so that its derivative begins with numbers that are known. To form
         the total, and to lead the derivative back through its sums, takes a twentieth of a small step.
-
-        Parameters
-        ----------
-        hooked
-            Whether functions may wait for gradients, as those of DistributedDataParallel do; if not, a step of the
-            library's own networks can do without torch's engine.
         """
+        if self.tape is not None:
+            edge = self._slope("edge") if "edge" in self.means else None
+            self.tape.lead_back(self._slope("reconstruction"), self._slope("singleton"), edge)
+            return
         learned = [name for name, mean in self.means.items() if mean.values.requires_grad]
         if not learned:
             raise ValueError("nothing that this objective depends on is to be learned")
-        values = [self.means[name].values for name in learned]
-        slopes = [self.means[name].slope(self.factors[name]) for name in learned]
-        if not hooked and differentiate(values, slopes):
-            return
-        _Slopes.apply(slopes, *values).backward()  # pyright: ignore[reportAttributeAccessIssue]
+        begin_with([self._slope(name) for name in learned], [self.means[name].values for name in learned])
 
     def numbers(self) -> dict[str, float]:
         """Give the terms that the objective has, and the total, as numbers by name."""
-        if all(mean.values.device.type == "cpu" for mean in self.means.values()):
+        if all(mean.values.is_cpu for mean in self.means.values()):
             found = {name: mean.number() for name, mean in self.means.items()}
         else:
             found = self._transferred()
@@ -150,33 +150,19 @@ class Terms:
             values = torch.stack([mean.value for mean in self.means.values()]).tolist()
         return dict(zip(self.means, values, strict=True))
 
+    def _slope(self, name: str) -> Tensor:
+        return self.means[name].slope(self.factors[name])
+
     def _value(self, name: str) -> Tensor:
         if name in self.means:
             return self.means[name].value
         return next(iter(self.means.values())).values.new_zeros(())
 
 
-class _Slopes(torch.autograd.Function):
-    """A number that nobody reads, with given derivatives.
-
-    To hand several derivatives to torch at once would be shorter, but it compares their shapes by symbolic algebra,
-    which takes seconds to load and then a twentieth of a small step.
-    """
-
-    @staticmethod
-    def forward(ctx, slopes: list[Tensor], *values: Tensor) -> Tensor:
-        ctx.slopes = slopes
-        return values[0].new_zeros(())
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor):
-        return None, *ctx.slopes  # the gradient is 1: this is where the derivative begins
-
-
-def _combine(**parts: tuple[float, Mean]) -> Terms:
+def _combine(tape: Tape | None = None, **parts: tuple[float, Mean]) -> Terms:
     """Add up means with factors."""
     means = {name: mean for name, (_, mean) in parts.items()}
-    return Terms(means, {name: factor for name, (factor, _) in parts.items()})
+    return Terms(means, {name: factor for name, (factor, _) in parts.items()}, tape)
 
 
 def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
@@ -358,7 +344,7 @@ def mean_over_pairs(values: Float[Tensor, " drawn"], *, n_vertices: int) -> Mean
     return Mean(values, (n_vertices - 1) / (n_vertices * len(values)))
 
 
-def vae(reconstruction: Mean, singleton: Mean, *, warmup: float = 1.0) -> Terms:
+def vae(reconstruction: Mean, singleton: Mean, *, warmup: float = 1.0, tape: Tape | None = None) -> Terms:
     """E log p - KL; `warmup` scales the KL divergence while training begins.
 
     Examples
@@ -366,10 +352,12 @@ def vae(reconstruction: Mean, singleton: Mean, *, warmup: float = 1.0) -> Terms:
     >>> vae(Mean(torch.tensor([-3.0]), 1.0), Mean(torch.tensor([1.0]), 1.0)).total
     tensor(-4.)
     """
-    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton))
+    return _combine(tape, reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton))
 
 
-def cvae_ind(reconstruction: Mean, singleton: Mean, edge: Mean, *, warmup: float = 1.0) -> Terms:
+def cvae_ind(
+    reconstruction: Mean, singleton: Mean, edge: Mean, *, warmup: float = 1.0, tape: Tape | None = None
+) -> Terms:
     """E log p - KL - sum_e w_e T_e, with T at rho = 0.
 
     Examples
@@ -378,7 +366,7 @@ def cvae_ind(reconstruction: Mean, singleton: Mean, edge: Mean, *, warmup: float
     >>> cvae_ind(one, one, one).total
     tensor(-1.)
     """
-    return _combine(reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton), edge=(-warmup, edge))
+    return _combine(tape, reconstruction=(1.0, reconstruction), singleton=(-warmup, singleton), edge=(-warmup, edge))
 
 
 def cvae_corr(

@@ -1,3 +1,6 @@
+from typing import final
+
+import numpy as np
 import pytest
 import torch
 from scipy import sparse
@@ -5,8 +8,9 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, make_likelihood
-from corrvae.nn.autoencoding import autoencode, differentiate
+from corrvae.nn.autoencoding import autoencode
 from corrvae.nn.closed_forms import draw_and_compare
+from corrvae.nn.likelihoods import EntrywiseLikelihood
 from corrvae.nn.prior import PairPrior
 
 N_ROWS, N_DRAWN, N_FEATURES, DIM = 9, 4, 7, 3
@@ -98,33 +102,36 @@ def test_rows_of_another_width_are_refused():
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 5)])
+@pytest.mark.parametrize("likelihood", ["multinomial", "gaussian"])
 @pytest.mark.parametrize("n_edges", [0, 6])
-def test_gradients_without_the_engine_are_those_of_the_engine(hidden, n_edges):
-    encoder, decoder, likelihood = networks(hidden, "multinomial")
+def test_a_tape_gives_the_gradients_of_the_engine(hidden, likelihood, n_edges):
+    encoder, decoder, scale = networks(hidden, likelihood)
     rows, generator = features(is_sparse=True), torch.Generator().manual_seed(2)
     noise = torch.randn(N_DRAWN, DIM, dtype=torch.float64, generator=generator)
     edges = torch.randint(0, N_ROWS, (n_edges, 2), generator=generator)
-    form = PairPrior.of(0.9, DIM, torch.float64).form_independent
-    parameters = [*encoder.parameters(), *decoder.parameters()]
-    parameters[-1].requires_grad_(False)
-    found = autoencode(encoder, decoder, likelihood, rows, noise, rows, edges, form)
-    # not all of the results, and not in their order; without edges these have no form
-    values = [found.kl, found.log_prob] if n_edges == 0 else [found.quadratic, found.log_prob]
+    given = rows, noise, rows, edges, PairPrior.of(0.9, DIM, torch.float64).form_independent
+    parameters = [*encoder.parameters(), *decoder.parameters(), *scale.parameters()]
+    fixed = len([*encoder.parameters()])
+    parameters[fixed].requires_grad_(False)
+    found = autoencode(encoder, decoder, scale, *given)
+    values = found.log_prob, found.kl, found.quadratic
     slopes = [torch.randn(len(value), dtype=torch.float64, generator=generator) for value in values]
-    torch.autograd.backward(values, slopes, retain_graph=True)
+    torch.autograd.backward(values, slopes)
     expected = [None if parameter.grad is None else parameter.grad.clone() for parameter in parameters]
     for parameter in parameters:
         parameter.grad = None
     for times in (1, 2):  # it adds to what is there
-        assert differentiate(values, slopes)
+        taped = autoencode(encoder, decoder, scale, *given, taped=True)
+        for one, other in zip((taped.log_prob, taped.kl, taped.quadratic), values, strict=True):
+            assert one.equal(other)
+        taped.tape.lead_back(*slopes[:2], slopes[2] if n_edges else None)
         for parameter, gradient in zip(parameters, expected, strict=True):
             if gradient is None:
                 assert parameter.grad is None
             else:
                 torch.testing.assert_close(parameter.grad, times * gradient)
                 assert not parameter.grad.requires_grad
-    assert expected[-1] is None
-    assert sum(gradient is not None for gradient in expected) == len(parameters) - 1
+    assert [number for number, gradient in enumerate(expected) if gradient is None] == [fixed]
 
 
 def test_weights_that_were_computed_are_left_to_the_engine():
@@ -132,17 +139,55 @@ def test_weights_that_were_computed_are_left_to_the_engine():
     weight_norm(next(layer for layer in decoder.modules() if isinstance(layer, nn.Linear)))
     rows, form = features(is_sparse=True), PairPrior.of(0.9, DIM, torch.float64).form_independent
     given = rows, torch.ones(N_DRAWN, DIM, dtype=torch.float64), rows, torch.tensor([[0, 8]]), form
-    found = autoencode(encoder, decoder, likelihood, *given)
-    assert not differentiate([found.log_prob], [torch.ones(N_DRAWN, dtype=torch.float64)])
-    assert all(parameter.grad is None for parameter in (*encoder.parameters(), *decoder.parameters()))
+    found = autoencode(encoder, decoder, likelihood, *given, taped=True)
+    assert found.tape is None
+    assert found.log_prob.requires_grad
 
 
-def test_values_of_two_calls_are_left_to_the_engine():
-    encoder, decoder, likelihood = networks((5,), "multinomial")
+def test_networks_with_nothing_to_learn_are_left_to_the_engine():
+    encoder, decoder, likelihood = networks((5,), "gaussian")
+    encoder.requires_grad_(False)
+    decoder.requires_grad_(False)
     rows, form = features(is_sparse=True), PairPrior.of(0.9, DIM, torch.float64).form_independent
     given = rows, torch.ones(N_DRAWN, DIM, dtype=torch.float64), rows, torch.tensor([[0, 8]]), form
-    first, second = (autoencode(encoder, decoder, likelihood, *given) for _ in range(2))
-    ones = [torch.ones_like(value) for value in (first.kl, second.log_prob)]
-    assert not differentiate([first.kl, second.log_prob], ones)
-    assert not differentiate([first.kl * 2, first.log_prob], ones)
-    assert all(parameter.grad is None for parameter in encoder.parameters())
+    found = autoencode(encoder, decoder, likelihood, *given, taped=True)
+    assert found.tape is None
+    assert found.log_prob.requires_grad  # by the likelihood's own parameter
+    assert not found.kl.requires_grad
+
+
+@final
+class Careless(EntrywiseLikelihood):
+    """Writes to what it reads."""
+
+    domain = "numbers"
+
+    def entry_log_prob(self, outputs, values, columns):
+        return -outputs.sub_(values).square()
+
+    def mean(self, outputs, totals=None):
+        return outputs
+
+    def sample(self, outputs, generator, totals=None):
+        return outputs
+
+    def admits(self, values):
+        return np.isfinite(values)
+
+
+def test_a_likelihood_may_write_to_its_outputs():
+    encoder, decoder, _ = networks((5,), "gaussian")
+    rows, form = features(is_sparse=False), PairPrior.of(0.9, DIM, torch.float64).form_independent
+    given = rows, torch.ones(N_DRAWN, DIM, dtype=torch.float64), rows, torch.tensor([[0, 8]]), form
+    gradients = []
+    for taped in (False, True):
+        found = autoencode(encoder, decoder, Careless(N_FEATURES), *given, taped=taped)
+        ones = torch.ones(N_DRAWN, dtype=torch.float64)
+        if taped:
+            found.tape.lead_back(ones, ones, torch.ones(1, dtype=torch.float64))
+        else:
+            (found.log_prob.sum() + found.kl.sum() + found.quadratic.sum()).backward()
+        gradients.append([parameter.grad for parameter in decoder.parameters()])
+        decoder.zero_grad()
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from corrvae import CorrelatedVAE, CorrelationGraph, objectives, spanning_weights
+from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
 from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, Marginals, PairPrior, make_likelihood
 from corrvae.nn.autoencoding import autoencode
 from corrvae.objectives import (
@@ -99,9 +99,8 @@ def literal_total(parameters, counts, noise, tau):
 
 
 @pytest.mark.parametrize(("tau", "n_components"), [*product([-0.999, 0.9999], [1, 1000])])
-def test_the_gradient_of_a_step(monkeypatch, tau, n_components):
+def test_the_gradient_of_a_step(tau, n_components):
     """That of training, which does without torch's engine: sparse counts, half of the stddevs at their floor."""
-    monkeypatch.setattr(objectives, "_Slopes", None)  # the other way
     torch.manual_seed(0)
     encoder, decoder = Encoder(8, n_components, hidden=(5,)), Decoder(n_components, 8, hidden=())
     parameters = [*encoder.first.parameters(), *encoder.rest.parameters(), *decoder.parameters()]
@@ -112,12 +111,11 @@ def test_the_gradient_of_a_step(monkeypatch, tau, n_components):
     counts[0, 3] = 1000.0
     rows = FeatureTable(sparse.csr_array(counts), density_limit=1.0).rows(np.arange(6))
     noise, prior = torch.randn(4, n_components), PairPrior.of(tau, n_components)
-    found = autoencode(
-        encoder, decoder, make_likelihood("multinomial", 8), rows, noise, rows, EDGES, prior.form_independent
-    )
+    networks = encoder, decoder, make_likelihood("multinomial", 8)
+    found = autoencode(*networks, rows, noise, rows, EDGES, prior.form_independent, taped=True)
     edge = mean_over_edges(found.quadratic, torch.ones(len(EDGES)), n_vertices=6, n_edges=len(EDGES))
-    terms = cvae_ind(mean_over_vertices(found.log_prob), mean_over_vertices(found.kl), edge)
-    terms.climb(hooked=False)
+    terms = cvae_ind(mean_over_vertices(found.log_prob), mean_over_vertices(found.kl), edge, tape=found.tape)
+    terms.climb()
     exact = [part.detach().double().requires_grad_() for part in parameters]
     total = literal_total(exact, torch.from_numpy(counts).double(), noise.double(), tau)
     total.backward()

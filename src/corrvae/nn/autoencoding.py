@@ -7,7 +7,7 @@ functions, and not in them, it then spends once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Float, Int
@@ -35,11 +35,14 @@ class Autoencoded:
         KL_i for each vertex drawn.
     quadratic
         The quadratic form for each edge.
+    tape
+        The way back, if it was asked for; torch then knows of none.
     """
 
     log_prob: Float[Tensor, " drawn"]
     kl: Float[Tensor, " drawn"]
     quadratic: Float[Tensor, " edges"]
+    tape: "Tape | None" = None
 
 
 def autoencode(
@@ -51,6 +54,8 @@ def autoencode(
     targets: Rows,
     edges: Int[Tensor, "edges 2"],
     form: QuadraticForm,
+    *,
+    taped: bool = False,
 ) -> Autoencoded:
     """Decode mean + stddev noise for the first rows, as many as there is noise for, and compare the ends of edges.
 
@@ -68,6 +73,8 @@ def autoencode(
         Pairs of positions in `rows`.
     form
         The quadratic form of [mean, stddev]; one that is learned has them applied one after the other, too.
+    taped
+        Whether to record a tape, if there can be one, instead of a graph of derivatives.
 
     Examples
     --------
@@ -80,58 +87,92 @@ def autoencode(
     (torch.Size([3]), torch.Size([3]), torch.Size([1]))
     """
     encoding, decoding = encoder.parameters_for(rows), decoder.chain
-    if form.learned or encoding[0].device.type != "cpu":
+    if form.learned or not encoding[0].is_cpu:
         z, kl, quadratic = draw_and_compare(encoder(rows).joint, noise, edges, form)
         return Autoencoded(likelihood.log_prob(decoder(z), targets.head(len(noise))), kl, quadratic)
     counts = None
     if isinstance(likelihood, Multinomial) and isinstance(targets, SparseRows) and targets.observed is None:
         counts = targets
     given = _Given(rows, encoder.floor, noise, edges, form, counts, len(encoding))
-    scored, kl, quadratic = _Autoencode.apply(given, *encoding, *decoding)  # pyright: ignore[reportGeneralTypeIssues]
+    parameters = (*encoding, *decoding)
+    if taped and _can_be_led_back(parameters):
+        with torch.no_grad():
+            (scored, kl, quadratic), trace = _forward(given, parameters)
+        outputs = None if counts is not None else scored.requires_grad_()
+    else:
+        scored, kl, quadratic = _Autoencode.apply(given, *parameters)  # pyright: ignore[reportGeneralTypeIssues]
+        outputs = trace = None
+    log_prob = scored
     if counts is None:
-        scored = likelihood.log_prob(scored, targets.head(len(noise)))
-    return Autoencoded(scored, kl, quadratic)
+        # a copy, because a likelihood may write to what it reads, but not where a derivative ends
+        log_prob = likelihood.log_prob(scored if outputs is None else outputs.clone(), targets.head(len(noise)))
+    tape = None if trace is None else Tape(given, parameters, trace, outputs, log_prob)
+    return Autoencoded(log_prob, kl, quadratic, tape)
 
 
-def differentiate(values: Sequence[Tensor], slopes: Sequence[Tensor]) -> bool:
-    """Add the gradients of the parameters behind what one call of `autoencode` gave, without torch's engine.
+@final
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """What one call of `autoencode` did, to be led back once without torch's engine.
 
     For one function whose inputs are parameters there is nothing to plan, and to do without saves a twentieth of a
     small step. Hooks on gradients are not called.
+    """
 
-    Parameters
-    ----------
-    values
-        Some of the results.
-    slopes
-        The derivative with respect to each of them.
+    _given: "_Given"
+    _parameters: Sequence[Tensor]
+    _trace: "_Trace"
+    _outputs: Tensor | None
+    _log_prob: Tensor
 
-    Returns
-    -------
-    Whether it was done; not so for values that are anything else than such results.
+    def lead_back(self, of_log_prob: Tensor, of_kl: Tensor, of_quadratic: Tensor | None) -> None:
+        """Add to the parameters' gradients, given the derivative with respect to each of the results."""
+        outputs = self._outputs
+        if outputs is not None:
+            begin_with([of_log_prob], [self._log_prob])
+            of_log_prob = torch.zeros_like(outputs) if outputs.grad is None else outputs.grad
+        with torch.no_grad():
+            if of_quadratic is None:
+                of_quadratic = of_kl.new_zeros(len(self._given.edges))
+            gradients = _backward(self._given, self._parameters, self._trace, of_log_prob, of_kl, of_quadratic)
+            for parameter, gradient in zip(self._parameters, gradients, strict=True):
+                if parameter.requires_grad:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+
+
+def _can_be_led_back(parameters: Sequence[Tensor]) -> bool:
+    """Say whether there is something to learn, and nothing that was computed from what is to be learned."""
+    return all(part.is_leaf for part in parameters) and any(part.requires_grad for part in parameters)
+
+
+def begin_with(slopes: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Lead back given derivatives with respect to some values.
 
     Examples
     --------
-    >>> differentiate([torch.ones(2, requires_grad=True).exp()], [torch.ones(2)])
-    False
+    >>> point = torch.zeros(2, requires_grad=True)
+    >>> begin_with([torch.tensor([1.0, 3.0])], [point * 2])
+    >>> point.grad
+    tensor([2., 6.])
     """
-    function: Any = values[0].grad_fn
-    if not isinstance(function, _Backward) or any(value.grad_fn is not function for value in values):
-        return False
-    leaves = [leaf for leaf, _ in function.next_functions]  # none for a parameter that is not to be learned
-    if not all(leaf is None or hasattr(leaf, "variable") for leaf in leaves):
-        return False  # what it reads was computed
-    given: _Given = function.given
-    with torch.no_grad():
-        begun = [given.noise.new_zeros(length) for length in (len(given.noise), len(given.noise), len(given.edges))]
-        for value, slope in zip(values, slopes, strict=True):
-            begun[value.output_nr] = slope
-        _, *gradients = _Autoencode.backward(function, *begun)
-        for leaf, gradient in zip(leaves, gradients, strict=True):
-            if leaf is not None:
-                learned = leaf.variable
-                learned.grad = gradient if learned.grad is None else learned.grad + gradient
-    return True
+    _Slopes.apply(slopes, *values).backward()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class _Slopes(torch.autograd.Function):
+    """A number that nobody reads, with given derivatives.
+
+    To hand several derivatives to torch at once would be shorter, but it compares their shapes by symbolic algebra,
+    which takes seconds to load and then a twentieth of a small step.
+    """
+
+    @staticmethod
+    def forward(ctx, slopes: Sequence[Tensor], *values: Tensor) -> Tensor:
+        ctx.slopes = slopes
+        return values[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor):
+        return None, *ctx.slopes  # the gradient is 1: this is where the derivative begins
 
 
 @final
@@ -148,31 +189,49 @@ class _Given:
     n_encoding: int
 
 
+@final
+@dataclass(eq=False, slots=True)
+class _Trace:
+    """What the way there leaves for the way back."""
+
+    joint: Tensor
+    encoded: Sequence[Tensor]
+    decoded: Sequence[Tensor]
+    probabilities: Tensor | None
+
+
 class _Autoencode(torch.autograd.Function):
     @staticmethod
     def forward(ctx, given: _Given, *parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        joint, *encoded = encode_forward(given.rows, given.floor, parameters[: given.n_encoding])
-        z, kl, quadratic = compare_forward(joint, given.noise, given.edges, given.form)
-        scored, decoded = chain_forward(z, parameters[given.n_encoding :])
-        ctx.given, ctx.joint, ctx.encoded, ctx.decoded = given, joint, encoded, decoded
-        if given.counts is not None:
-            scored, ctx.probabilities = counts_forward(scored, given.counts)
+        results, ctx.trace = _forward(given, parameters)
+        ctx.given = given
         ctx.save_for_backward(*parameters)
-        return scored, kl, quadratic
+        return results
 
     @staticmethod
     def backward(ctx, *gradients: Tensor):
-        of_scored, of_kl, of_quadratic = gradients
-        given, parameters = ctx.given, ctx.saved_tensors
-        encoding, decoding = parameters[2 : given.n_encoding], parameters[given.n_encoding :]
-        if given.counts is not None:
-            of_scored = counts_backward(of_scored, ctx.probabilities, given.counts)
-        gradient, of_decoding = chain_backward(of_scored, of_scored.sum(0), ctx.decoded, decoding)
-        of_drawn = gradient.mm(decoding[0]), of_kl, of_quadratic
-        of_joint = compare_backward(of_drawn, ctx.joint, given.noise, given.edges, given.form)
-        of_encoding = encode_backward(of_joint, given.rows, ctx.encoded, encoding, spare=True)
-        return None, *of_encoding, *of_decoding
+        return None, *_backward(ctx.given, ctx.saved_tensors, ctx.trace, *gradients)
 
 
-# what torch makes of it in the graph of derivatives
-_Backward: Any = _Autoencode._backward_cls  # pyright: ignore[reportAttributeAccessIssue]
+def _forward(given: _Given, parameters: Sequence[Tensor]) -> tuple[tuple[Tensor, Tensor, Tensor], _Trace]:
+    joint, *encoded = encode_forward(given.rows, given.floor, parameters[: given.n_encoding])
+    z, kl, quadratic = compare_forward(joint, given.noise, given.edges, given.form)
+    scored, decoded = chain_forward(z, parameters[given.n_encoding :])
+    probabilities = None
+    if given.counts is not None:
+        scored, probabilities = counts_forward(scored, given.counts)
+    return (scored, kl, quadratic), _Trace(joint, encoded, decoded, probabilities)
+
+
+def _backward(
+    given: _Given, parameters: Sequence[Tensor], trace: _Trace, of_scored: Tensor, of_kl: Tensor, of_quadratic: Tensor
+) -> tuple[Tensor, ...]:
+    encoding, decoding = parameters[2 : given.n_encoding], parameters[given.n_encoding :]
+    if given.counts is not None and trace.probabilities is not None:
+        of_scored, total = counts_backward(of_scored, trace.probabilities, given.counts)
+    else:
+        total = of_scored.sum(0)
+    gradient, of_decoding = chain_backward(of_scored, total, trace.decoded, decoding)
+    of_drawn = gradient.mm(decoding[0]), of_kl, of_quadratic
+    of_joint = compare_backward(of_drawn, trace.joint, given.noise, given.edges, given.form)
+    return *encode_backward(of_joint, given.rows, trace.encoded, encoding, spare=True), *of_decoding

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from corrvae.nn.kernels import sums
 from corrvae.nn.kernels.softplus import soften
+from corrvae.nn.layers import RowsLinear
 from corrvae.nn.rows import Rows
 
 
@@ -25,8 +26,23 @@ def parameters_of(layers: nn.Sequential) -> list[Tensor]:
     4
     """
     # Several times faster than `parameters()`, which looks for repetitions.
-    linear = (layer for layer in layers if isinstance(layer, nn.Linear))
-    return [part for layer in linear for part in (layer.weight, layer.bias)]
+    return [part for layer in layers if isinstance(layer, nn.Linear) for part in weight_and_bias(layer)]
+
+
+def weight_and_bias(layer: nn.Linear | RowsLinear) -> tuple[Tensor, Tensor]:
+    """Give a layer's weight and bias.
+
+    As attributes they are searched for in several places, which takes a hundredth of a small step.
+
+    Examples
+    --------
+    >>> weight_and_bias(nn.Linear(2, 3))[1].shape
+    torch.Size([3])
+    """
+    own = layer._parameters
+    weight, bias = own.get("weight"), own.get("bias")
+    # one that is not there is computed
+    return layer.weight if weight is None else weight, layer.bias if bias is None else bias
 
 
 def apply_chain(
@@ -142,10 +158,11 @@ def encode_backward(
 
 def _through_relu(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
     """Lead a gradient back through ReLU, in place on a CPU: give it, and the sum of its rows."""
-    if gradient.device.type == "cpu":
-        total = gradient.new_empty(gradient.shape[1])
-        sums.rectify_gradient(gradient.numpy(), rectified.numpy(), total.numpy())
-        return gradient, total
+    if gradient.is_cpu:
+        array = gradient.numpy()
+        total = np.empty(array.shape[1], array.dtype)
+        sums.rectify_gradient(array, rectified.numpy(), total)
+        return gradient, torch.from_numpy(total)
     gradient = torch.ops.aten.threshold_backward.default(gradient, rectified, 0)
     return gradient, gradient.sum(0)
 
@@ -153,10 +170,10 @@ def _through_relu(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
 def _soften(outputs: Tensor, floor: float) -> Tensor:
     """Turn the right half x into floor + softplus(x), in place, and give the derivative of softplus."""
     half = outputs.shape[1] // 2
-    if outputs.device.type == "cpu" and outputs.dtype == torch.float32:
-        slopes = outputs.new_empty(len(outputs), half)
-        soften(outputs.numpy(), np.float32(floor), slopes.numpy())
-        return slopes
+    if outputs.is_cpu and outputs.dtype == torch.float32:
+        slopes = np.empty((outputs.shape[0], half), np.float32)
+        soften(outputs.numpy(), np.float32(floor), slopes)
+        return torch.from_numpy(slopes)
     # One exponential serves both ways, e with softplus(x) = log(1 + e). From 20 on softplus(x) is x to the last digit
     # in single precision, and from 40 on in double precision.
     right = outputs[:, half:]
@@ -168,9 +185,10 @@ def _soften(outputs: Tensor, floor: float) -> Tensor:
 def _soften_gradient(gradient: Tensor, slopes: Tensor, spare: bool) -> tuple[Tensor, Tensor]:
     """Lead a gradient back through `_soften`: give it, and the sum of its rows."""
     into = gradient.contiguous() if spare else gradient.clone(memory_format=torch.contiguous_format)
-    if into.device.type == "cpu":
-        total = into.new_empty(into.shape[1])
-        sums.soften_gradient(into.numpy(), slopes.numpy(), total.numpy())
-        return into, total
+    if into.is_cpu:
+        array = into.numpy()
+        total = np.empty(array.shape[1], array.dtype)
+        sums.soften_gradient(array, slopes.numpy(), total)
+        return into, torch.from_numpy(total)
     into[:, slopes.shape[1] :].mul_(slopes)
     return into, into.sum(0)

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -68,6 +70,11 @@ class QuadraticForm:
     together: Float[Tensor, " columns"]
     constant: Float[Tensor, ""]
 
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the form consists of, on a CPU and not learned."""
+        return self.apart.numpy(), self.together.numpy(), self.constant.numpy()
+
     @property
     def learned(self) -> bool:
         """Whether the form itself is to be differentiated."""
@@ -118,17 +125,19 @@ class _DrawAndCompare(torch.autograd.Function):
 
 def compare_forward(joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
     """Give what `draw_and_compare` gives, on a CPU and without a derivative."""
-    z, kl, values = torch.empty_like(noise), joint.new_empty(len(noise)), joint.new_empty(len(pairs))
-    given = (joint, noise, pairs, form.apart, form.together, form.constant)
-    sums.draw_and_compare(*(part.numpy() for part in (*given, z, kl, values)))
-    return z, kl, values
+    rows, normal, places = joint.numpy(), noise.numpy(), pairs.numpy()
+    z, kl, values = np.empty_like(normal), np.empty(len(normal), rows.dtype), np.empty(len(places), rows.dtype)
+    sums.draw_and_compare(rows, normal, places, *form.arrays, z, kl, values)
+    return torch.from_numpy(z), torch.from_numpy(kl), torch.from_numpy(values)
 
 
 def compare_backward(
     gradients: Sequence[Tensor], joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm
 ) -> Tensor:
     """Give the gradient with respect to `joint` from those of the three results, on a CPU."""
-    into = torch.empty_like(joint)
-    given = (joint, noise, pairs, form.apart, form.together, *(gradient.contiguous() for gradient in gradients))
-    sums.draw_and_compare_gradient(*(part.numpy() for part in (*given, into)))
+    into, (apart, together, _) = torch.empty_like(joint), form.arrays
+    given = joint.numpy(), noise.numpy(), pairs.numpy(), apart, together
+    of_z, of_kl, of_values = gradients
+    slopes = of_z.contiguous().numpy(), of_kl.contiguous().numpy(), of_values.contiguous().numpy()
+    sums.draw_and_compare_gradient(*given, *slopes, into.numpy())
     return into

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from corrvae.nn.chains import encode_chain, parameters_of
+from corrvae.nn.chains import encode_chain, parameters_of, weight_and_bias
 from corrvae.nn.layers import RowsLinear, check_columns, check_widths, perceptron
 from corrvae.nn.rows import Rows
 
@@ -94,7 +94,6 @@ class Encoder(nn.Module):
 
     def parameters_for(self, rows: Rows) -> list[Tensor]:
         """Give weight and bias of each layer, after a look at whether these rows have its columns."""
-        first = self.first
-        weight = first.weight
-        check_columns(rows, len(weight))
-        return [weight, first.bias, *parameters_of(self.rest)]
+        weight, bias = weight_and_bias(self.first)
+        check_columns(rows, weight.shape[0])
+        return [weight, bias, *parameters_of(self.rest)]

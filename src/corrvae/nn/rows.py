@@ -13,7 +13,8 @@ from typing import final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import embedding_bag
+
+_SUM = 0  # the mode, as `torch.embedding_bag` has it
 
 
 class Rows(ABC):
@@ -346,9 +347,9 @@ class SparseRows(Rows):
 
 
 def _gather_sum(indices: Tensor, values: Tensor, offsets: Tensor, table: Tensor) -> Tensor:
-    # Detached, since for a table that requires a gradient `embedding_bag` also prepares a backward pass of its own.
-    table = table.detach()
-    return embedding_bag(indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
+    # Detached, since for a table that requires a gradient `embedding_bag` also prepares a backward pass of its own. The
+    # function of the same name in `torch.nn.functional` checks its arguments for a twentieth of the time of the call.
+    return torch.embedding_bag(table.detach(), indices, offsets, False, _SUM, False, values, True)[0]
 
 
 class _Affine(torch.autograd.Function):

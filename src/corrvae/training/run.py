@@ -109,9 +109,14 @@ class Run:
         self.adam.forget_gradients()
         if self._exchange is None:
             terms = self.model.terms(
-                drawn.batch, self.population, gamma=settings.gamma, warmup=warmup, generator=self.generator
+                drawn.batch,
+                self.population,
+                gamma=settings.gamma,
+                warmup=warmup,
+                generator=self.generator,
+                taped=not any(map(_has_hooks, self.adam.parameters)),
             )
-            terms.climb(hooked=any(map(_has_hooks, self.adam.parameters)))
+            terms.climb()
             values = terms.numbers()
         else:
             terms = self._exchange.climb(self._share_of_terms(drawn, warmup))

@@ -55,9 +55,10 @@ def test_counts_gradient(matrix):
     counts = matrix.toarray()
     expected = gradient[:, None] * (counts - counts.sum(1, keepdims=True) * probabilities)
     columns, offsets = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
-    into = np.full(matrix.shape, np.nan)
-    sums.counts_gradient(probabilities, columns, offsets, matrix.data, gradient, into)
+    into, totals = np.full(matrix.shape, np.nan), np.full(matrix.shape[1], np.nan)
+    sums.counts_gradient(probabilities, columns, offsets, matrix.data, gradient, into, totals)
     np.testing.assert_allclose(into, expected, atol=1e-12)
+    np.testing.assert_allclose(totals, expected.sum(0), atol=1e-12)
 
 
 NOBODY, NOTHING = np.empty((0, 2), np.int64), np.empty(0)

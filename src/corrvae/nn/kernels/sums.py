@@ -72,8 +72,9 @@ def soften_gradient(gradient, slopes, totals):
 
     The sum of each column of the result goes to `totals`.
     """
-    half = slopes.shape[1]
-    totals[:] = 0
+    half, zero = slopes.shape[1], gradient.dtype.type(0)
+    for k in range(len(totals)):
+        totals[k] = zero
     for row in range(len(gradient)):
         for k in range(half):
             gradient[row, half + k] *= slopes[row, k]
@@ -85,7 +86,8 @@ def soften_gradient(gradient, slopes, totals):
 def rectify_gradient(gradient, rectified, totals):
     """Lead a gradient back through ReLU, in place, and write the sum of each of its columns to `totals`."""
     zero = gradient.dtype.type(0)
-    totals[:] = 0
+    for k in range(len(totals)):
+        totals[k] = zero
     for row in range(len(gradient)):
         for k in range(gradient.shape[1]):
             passed = zero if rectified[row, k] <= zero else gradient[row, k]
@@ -114,8 +116,14 @@ def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, v
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
-def counts_gradient(probabilities, columns, offsets, counts, gradient, into):
-    """Write the gradient of `log_likelihood_of_counts` with respect to the outputs to `into`."""
+def counts_gradient(probabilities, columns, offsets, counts, gradient, into, totals):
+    """Write the gradient of `log_likelihood_of_counts` with respect to the outputs to `into`.
+
+    The sum of each column of the result goes to `totals`.
+    """
+    zero = probabilities.dtype.type(0)
+    for k in range(len(totals)):
+        totals[k] = zero
     for row in range(len(probabilities)):
         total = probabilities.dtype.type(0)
         for entry in range(offsets[row], offsets[row + 1]):
@@ -125,6 +133,8 @@ def counts_gradient(probabilities, columns, offsets, counts, gradient, into):
             into[row, k] = scale * probabilities[row, k]
         for entry in range(offsets[row], offsets[row + 1]):
             into[row, columns[entry]] += counts[entry] * gradient[row]
+        for k in range(len(totals)):
+            totals[k] += into[row, k]
 
 
 @njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")

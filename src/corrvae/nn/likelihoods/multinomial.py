@@ -91,7 +91,7 @@ class _SparseCounts(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        return counts_backward(gradients[0], ctx.saved_tensors[0], ctx.target), None
+        return counts_backward(gradients[0], ctx.saved_tensors[0], ctx.target)[0], None
 
 
 def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
@@ -99,25 +99,28 @@ def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]
 
     On a CPU the target may have more rows than there are outputs: it is read no further.
     """
-    if outputs.device.type != "cpu":
+    if not outputs.is_cpu:
         log_probabilities = outputs.log_softmax(1)
         values = target.sum_entries(target.take(log_probabilities).mul_(target.values))
         return values, log_probabilities.exp()
-    probabilities, values = outputs.softmax(1), outputs.new_empty(len(outputs))
-    sums.log_likelihood_of_counts(outputs.numpy(), probabilities.numpy(), *_entries(target), values.numpy())
-    return values, probabilities
+    probabilities, array = outputs.softmax(1), outputs.numpy()
+    values = np.empty(len(array), array.dtype)
+    sums.log_likelihood_of_counts(array, probabilities.numpy(), *_entries(target), values)
+    return torch.from_numpy(values), probabilities
 
 
-def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows) -> Tensor:
-    """Give the gradient with respect to the outputs from that of the log-probabilities."""
-    if probabilities.device.type == "cpu":
-        into = torch.empty_like(probabilities)
-        sums.counts_gradient(probabilities.numpy(), *_entries(target), gradient.contiguous().numpy(), into.numpy())
-        return into
+def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
+    """Give the gradient with respect to the outputs from that of the log-probabilities, and the sum of its rows."""
+    if probabilities.is_cpu:
+        array = probabilities.numpy()
+        into, total = np.empty_like(array), np.empty(array.shape[1], array.dtype)
+        sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, total)
+        return torch.from_numpy(into), torch.from_numpy(total)
     into = probabilities * (-target.sums() * gradient)[:, None]
     into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
-    return into
+    return into, into.sum(0)
 
 
 def _entries(target: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return target.pattern.columns.numpy(), target.pattern.offsets.numpy(), target.values.numpy()
+    pattern = target.pattern
+    return pattern.columns.numpy(), pattern.offsets.numpy(), target.values.numpy()
