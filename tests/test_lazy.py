@@ -1,4 +1,3 @@
-import gc
 import importlib
 import sys
 
@@ -59,17 +58,3 @@ def test_absolute_homes_do_as_well():
     get, names = attach("anything", {"sqrt": "math"})
     assert get("sqrt")(9.0) == 3.0
     assert names() == ["sqrt"]
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_garbage_is_collected_after_an_import_as_before(package, enabled):
-    was_enabled = gc.isenabled()
-    try:
-        (gc.enable if enabled else gc.disable)()
-        assert package.answer == 42
-        assert gc.isenabled() == enabled
-        with pytest.raises(AttributeError):
-            _ = package.gone  # its module does not have it
-        assert gc.isenabled() == enabled
-    finally:
-        (gc.enable if was_enabled else gc.disable)()

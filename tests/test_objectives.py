@@ -169,7 +169,7 @@ def test_an_objective_of_constants_cannot_be_climbed():
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_the_short_way_up_is_the_gradient_of_the_total(kind, weighted, gamma, is_sparse):
     features = small_matrix()
-    table = FeatureTable(sparse.csr_array(features) if is_sparse else features, density_limit=1.0)
+    table = FeatureTable(sparse.csr_array(features) if is_sparse else features, density_limit=float(is_sparse))
     data = small_data(table=table)
     model = small_model(
         "perceptron" if kind == "perceptron" else None, tau=LearnedTau(0.7) if kind == "learned" else 0.7
@@ -186,9 +186,16 @@ def test_the_short_way_up_is_the_gradient_of_the_total(kind, weighted, gamma, is
     for climb, taped in ((lambda terms: terms.total.backward(), False), (Terms.climb, False), (Terms.climb, True)):
         model.zero_grad()
         terms = model.terms(batch, data.population, gamma=gamma, warmup=0.6, noise=torch.ones(5, 3), taped=taped)
-        assert (terms.tape is not None) == (taped and kind in {"vae", "ind"})
+        assert (terms.tape is not None) == (taped and kind in {"vae", "ind"} and is_sparse)
         climb(terms)
         gradients.append({name: parameter.grad.clone() for name, parameter in model.named_parameters()})
     for name, gradient in gradients[0].items():
         for others in gradients[1:]:
             torch.testing.assert_close(others[name], gradient, msg=name)
+
+
+def test_a_factor_of_numpys_keeps_the_type_of_the_values():
+    values, weights = torch.ones(2), torch.tensor([1.0, 2.0])
+    for own in (None, weights):
+        slope = objectives.Mean(values, np.float64(0.5), own).slope(np.float64(2.0))
+        assert slope.equal(torch.ones(2) if own is None else weights)

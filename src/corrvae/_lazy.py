@@ -1,8 +1,6 @@
 """Re-export names without importing their modules until they are used (PEP 562)."""
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -21,26 +19,9 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
     def __getattr__(name: str) -> Any:  # noqa: N807
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with _collecting_nothing():
-            return getattr(import_module(homes[name], package), name)
+        return getattr(import_module(homes[name], package), name)
 
     def __dir__() -> list[str]:  # noqa: N807
         return sorted(homes)
 
     return __getattr__, __dir__
-
-
-@contextmanager
-def _collecting_nothing() -> Iterator[None]:
-    """Leave garbage alone for a while.
-
-    Modules make objects by the hundred thousand, and next to no garbage; to look for some again and again takes a
-    seventh of the time of their import.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -218,8 +218,9 @@ class CorrelatedModel(nn.Module):
         noise
             Standard normal latent noise, if it is not to be drawn.
         taped
-            Whether the terms may know the way back to the parameters by themselves, which is faster; functions that
-            wait for gradients, as those of DistributedDataParallel do, would wait in vain.
+            Whether the terms may know the way back to the parameters by themselves, which is faster. Torch then knows
+            none: `Terms.climb` gives gradients, and ``total.backward()`` does not; functions that wait for gradients,
+            as those of DistributedDataParallel do, wait in vain.
         """
         rows = self.inputs(batch.rows, generator)
         targets = batch.rows if batch.targets is None else batch.targets

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn.autoencoding import Tape, begin_with
+from corrvae.nn.autoencoding import Tape
 from corrvae.nn.closed_forms import draw_and_compare, kl_from_standard, log_cosh
 from corrvae.nn.encoder import Marginals
 from corrvae.nn.prior import PairPrior
@@ -46,7 +46,7 @@ class Mean:
 
     def slope(self, factor: float) -> Float[Tensor, " draws"]:
         """The derivative of `factor` times the estimate with respect to the values."""
-        factor *= self.scale
+        factor = float(factor * self.scale)
         if not self.values.is_cpu:
             return torch.full_like(self.values, factor) if self.weights is None else self.weights * factor
         # NumPy does this for a few hundred numbers in a fraction of the time that a tensor operation takes to begin.
@@ -71,7 +71,8 @@ class Terms:
     factors
         The objective is the sum of the means times these.
     tape
-        The way back from reconstruction, singleton and edge to the parameters, if torch does not know it.
+        The way back from reconstruction, singleton and edge to the parameters, if torch does not know it: the total has
+        no derivative then, but `climb` finds it.
 
     Examples
     --------
@@ -129,7 +130,8 @@ class Terms:
         learned = [name for name, mean in self.means.items() if mean.values.requires_grad]
         if not learned:
             raise ValueError("nothing that this objective depends on is to be learned")
-        begin_with([self._slope(name) for name in learned], [self.means[name].values for name in learned])
+        slopes = [self._slope(name) for name in learned]
+        _Slopes.apply(slopes, *(self.means[name].values for name in learned)).backward()  # pyright: ignore[reportAttributeAccessIssue]
 
     def numbers(self) -> dict[str, float]:
         """Give the terms that the objective has, and the total, as numbers by name."""
@@ -157,6 +159,23 @@ class Terms:
         if name in self.means:
             return self.means[name].value
         return next(iter(self.means.values())).values.new_zeros(())
+
+
+class _Slopes(torch.autograd.Function):
+    """A number that nobody reads, with given derivatives.
+
+    To hand several derivatives to torch at once would be shorter, but it compares their shapes by symbolic algebra,
+    which takes seconds to load and then a twentieth of a small step.
+    """
+
+    @staticmethod
+    def forward(ctx, slopes: list[Tensor], *values: Tensor) -> Tensor:
+        ctx.slopes = slopes
+        return values[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor):
+        return None, *ctx.slopes  # the gradient is 1: this is where the derivative begins
 
 
 def _combine(tape: Tape | None = None, **parts: tuple[float, Mean]) -> Terms:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from torch import nn
 
 from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import FeatureTable, LearnedTau
@@ -24,9 +25,13 @@ def sparse_data() -> TrainingData:
 
 @pytest.mark.parametrize("data", [small_data(), sparse_data()])
 @pytest.mark.parametrize("pair", [None, "perceptron"])
-def test_steps_are_those_of_adam_on_the_same_draws(pair, data):
+@pytest.mark.parametrize("turned", [False, True])
+def test_steps_are_those_of_adam_on_the_same_draws(pair, data, turned):
     """Against a loop with torch's plain Adam that minimises."""
     model, twin = small_model(pair), small_model(pair)
+    if turned:  # a weight that lies in memory column after column
+        first = model.encoder.first
+        first.weight = nn.Parameter(first.weight.detach().t().contiguous().t())
     run, draws = make(model, data, gamma=0.5, learning_rate=0.01), make(small_model(pair), data, gamma=0.5)
     adam = torch.optim.Adam(twin.parameters(), lr=0.01, fused=False, foreach=False)
     for _ in range(10):

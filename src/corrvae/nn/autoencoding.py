@@ -74,7 +74,8 @@ def autoencode(
     form
         The quadratic form of [mean, stddev]; one that is learned has them applied one after the other, too.
     taped
-        Whether to record a tape, if there can be one, instead of a graph of derivatives.
+        Whether to record a tape, if there can be one, instead of a graph of derivatives: for sparse counts, whose
+        likelihood is part of the function.
 
     Examples
     --------
@@ -95,19 +96,14 @@ def autoencode(
         counts = targets
     given = _Given(rows, encoder.floor, noise, edges, form, counts, len(encoding))
     parameters = (*encoding, *decoding)
-    if taped and _can_be_led_back(parameters):
+    if taped and counts is not None and _can_be_led_back(parameters):
         with torch.no_grad():
-            (scored, kl, quadratic), trace = _forward(given, parameters)
-        outputs = None if counts is not None else scored.requires_grad_()
-    else:
-        scored, kl, quadratic = _Autoencode.apply(given, *parameters)  # pyright: ignore[reportGeneralTypeIssues]
-        outputs = trace = None
-    log_prob = scored
+            results, trace = _forward(given, parameters)
+        return Autoencoded(*results, Tape(given, parameters, trace))
+    scored, kl, quadratic = _Autoencode.apply(given, *parameters)  # pyright: ignore[reportGeneralTypeIssues]
     if counts is None:
-        # a copy, because a likelihood may write to what it reads, but not where a derivative ends
-        log_prob = likelihood.log_prob(scored if outputs is None else outputs.clone(), targets.head(len(noise)))
-    tape = None if trace is None else Tape(given, parameters, trace, outputs, log_prob)
-    return Autoencoded(log_prob, kl, quadratic, tape)
+        scored = likelihood.log_prob(scored, targets.head(len(noise)))
+    return Autoencoded(scored, kl, quadratic)
 
 
 @final
@@ -122,15 +118,9 @@ class Tape:
     _given: "_Given"
     _parameters: Sequence[Tensor]
     _trace: "_Trace"
-    _outputs: Tensor | None
-    _log_prob: Tensor
 
     def lead_back(self, of_log_prob: Tensor, of_kl: Tensor, of_quadratic: Tensor | None) -> None:
         """Add to the parameters' gradients, given the derivative with respect to each of the results."""
-        outputs = self._outputs
-        if outputs is not None:
-            begin_with([of_log_prob], [self._log_prob])
-            of_log_prob = torch.zeros_like(outputs) if outputs.grad is None else outputs.grad
         with torch.no_grad():
             if of_quadratic is None:
                 of_quadratic = of_kl.new_zeros(len(self._given.edges))
@@ -141,38 +131,12 @@ class Tape:
 
 
 def _can_be_led_back(parameters: Sequence[Tensor]) -> bool:
-    """Say whether there is something to learn, and nothing that was computed from what is to be learned."""
-    return all(part.is_leaf for part in parameters) and any(part.requires_grad for part in parameters)
+    """Say whether there is something to learn, and nothing that was computed from what is to be learned.
 
-
-def begin_with(slopes: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    """Lead back given derivatives with respect to some values.
-
-    Examples
-    --------
-    >>> point = torch.zeros(2, requires_grad=True)
-    >>> begin_with([torch.tensor([1.0, 3.0])], [point * 2])
-    >>> point.grad
-    tensor([2., 6.])
+    A parameter that lies in memory in another order than its gradient is left to the engine, which puts that in order.
     """
-    _Slopes.apply(slopes, *values).backward()  # pyright: ignore[reportAttributeAccessIssue]
-
-
-class _Slopes(torch.autograd.Function):
-    """A number that nobody reads, with given derivatives.
-
-    To hand several derivatives to torch at once would be shorter, but it compares their shapes by symbolic algebra,
-    which takes seconds to load and then a twentieth of a small step.
-    """
-
-    @staticmethod
-    def forward(ctx, slopes: Sequence[Tensor], *values: Tensor) -> Tensor:
-        ctx.slopes = slopes
-        return values[0].new_zeros(())
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor):
-        return None, *ctx.slopes  # the gradient is 1: this is where the derivative begins
+    simple = all(part.is_leaf and part.is_contiguous() for part in parameters)
+    return simple and torch.is_grad_enabled() and any(part.requires_grad for part in parameters)
 
 
 @final
@@ -227,10 +191,11 @@ def _backward(
     given: _Given, parameters: Sequence[Tensor], trace: _Trace, of_scored: Tensor, of_kl: Tensor, of_quadratic: Tensor
 ) -> tuple[Tensor, ...]:
     encoding, decoding = parameters[2 : given.n_encoding], parameters[given.n_encoding :]
-    if given.counts is not None and trace.probabilities is not None:
-        of_scored, total = counts_backward(of_scored, trace.probabilities, given.counts)
-    else:
+    if given.counts is None or trace.probabilities is None:
         total = of_scored.sum(0)
+    else:
+        total = torch.empty_like(decoding[-1])
+        of_scored = counts_backward(of_scored, trace.probabilities, given.counts, total)
     gradient, of_decoding = chain_backward(of_scored, total, trace.decoded, decoding)
     of_drawn = gradient.mm(decoding[0]), of_kl, of_quadratic
     of_joint = compare_backward(of_drawn, trace.joint, given.noise, given.edges, given.form)

@@ -91,7 +91,7 @@ class _SparseCounts(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        return counts_backward(gradients[0], ctx.saved_tensors[0], ctx.target)[0], None
+        return counts_backward(gradients[0], ctx.saved_tensors[0], ctx.target), None
 
 
 def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
@@ -109,16 +109,16 @@ def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]
     return torch.from_numpy(values), probabilities
 
 
-def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
-    """Give the gradient with respect to the outputs from that of the log-probabilities, and the sum of its rows."""
+def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows, total: Tensor | None = None) -> Tensor:
+    """Give the gradient with respect to the outputs from that of the log-probabilities; on a CPU, its rows' sum too."""
     if probabilities.is_cpu:
         array = probabilities.numpy()
-        into, total = np.empty_like(array), np.empty(array.shape[1], array.dtype)
-        sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, total)
-        return torch.from_numpy(into), torch.from_numpy(total)
+        into, sum_of_rows = np.empty_like(array), np.empty_like(array[0]) if total is None else total.numpy()
+        sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, sum_of_rows)
+        return torch.from_numpy(into)
     into = probabilities * (-target.sums() * gradient)[:, None]
     into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
-    return into, into.sum(0)
+    return into
 
 
 def _entries(target: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
