@@ -10,6 +10,7 @@ from jaxtyping import Float, Int, Shaped
 
 from corrvae.model import CorrelatedModel, VertexIndex
 from corrvae.nn.features import FeatureTable
+from corrvae.nn.kernels.choice import using
 from corrvae.posterior import Posterior
 from corrvae.ranks import Ranks
 
@@ -121,7 +122,8 @@ class PairEvaluator:
 
 
 def _encode(model: CorrelatedModel, table: FeatureTable, indices: np.ndarray) -> np.ndarray:
-    with evaluation_mode(model) as device:
+    # whatever the number of rows, so that a row's bits do not depend on it
+    with evaluation_mode(model) as device, using(False):
         rows = model.inputs(table.rows(indices).to(device))
         return model.encoder(rows).joint.cpu().numpy()
 

@@ -17,6 +17,7 @@ from corrvae.nn.autoencoding import Autoencoded, autoencode
 from corrvae.nn.decoder import Decoder
 from corrvae.nn.encoder import Encoder, Marginals
 from corrvae.nn.inputs import InputTransform
+from corrvae.nn.kernels import choice
 from corrvae.nn.kernels.picking import number_vertices
 from corrvae.nn.likelihoods.base import Likelihood
 from corrvae.nn.pairs import PairNetwork
@@ -115,9 +116,20 @@ class VertexIndex:
 
     def distinct(self, drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]) -> DistinctVertices:
         """Put the drawn vertices (distinct ones) first, then the ends of edges that are not among them."""
+        if not choice.used():
+            return _distinct_by_sorting(drawn, edges)
         vertices, positions = np.empty(len(drawn) + edges.size, np.int64), np.empty(edges.shape, np.int64)
         count = number_vertices(drawn, edges.reshape(-1), self._slot, vertices, positions.reshape(-1))
         return DistinctVertices(vertices[:count], positions)
+
+
+def _distinct_by_sorting(drawn: np.ndarray, edges: np.ndarray) -> DistinctVertices:
+    every = np.concatenate([drawn, edges.reshape(-1)])
+    found, first, places = np.unique(every, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    numbers = np.empty_like(order)
+    numbers[order] = np.arange(len(order))
+    return DistinctVertices(found[order], numbers[places[len(drawn) :]].reshape(edges.shape))
 
 
 @final

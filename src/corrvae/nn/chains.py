@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from corrvae.nn.kernels import sums
+from corrvae.nn.kernels import choice, sums
 from corrvae.nn.kernels.softplus import soften
 from corrvae.nn.layers import RowsLinear
 from corrvae.nn.rows import Rows
@@ -157,8 +157,8 @@ def encode_backward(
 
 
 def _through_relu(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
-    """Lead a gradient back through ReLU, in place on a CPU: give it, and the sum of its rows."""
-    if gradient.is_cpu:
+    """Lead a gradient back through ReLU, in place where a kernel does it: give it, and the sum of its rows."""
+    if gradient.is_cpu and choice.used():
         array = gradient.numpy()
         total = np.empty(array.shape[1], array.dtype)
         sums.rectify_gradient(array, rectified.numpy(), total)
@@ -170,7 +170,7 @@ def _through_relu(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
 def _soften(outputs: Tensor, floor: float) -> Tensor:
     """Turn the right half x into floor + softplus(x), in place, and give the derivative of softplus."""
     half = outputs.shape[1] // 2
-    if outputs.is_cpu and outputs.dtype == torch.float32:
+    if outputs.is_cpu and outputs.dtype == torch.float32 and choice.used():
         slopes = np.empty((outputs.shape[0], half), np.float32)
         soften(outputs.numpy(), np.float32(floor), slopes)
         return torch.from_numpy(slopes)
@@ -185,7 +185,7 @@ def _soften(outputs: Tensor, floor: float) -> Tensor:
 def _soften_gradient(gradient: Tensor, slopes: Tensor, spare: bool) -> tuple[Tensor, Tensor]:
     """Lead a gradient back through `_soften`: give it, and the sum of its rows."""
     into = gradient.contiguous() if spare else gradient.clone(memory_format=torch.contiguous_format)
-    if into.is_cpu:
+    if into.is_cpu and choice.used():
         array = into.numpy()
         total = np.empty(array.shape[1], array.dtype)
         sums.soften_gradient(array, slopes.numpy(), total)

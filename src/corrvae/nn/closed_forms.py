@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn.kernels import sums
+from corrvae.nn.kernels import choice, sums
 
 
 def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -105,6 +105,12 @@ def draw_and_compare(
     """
     if joint.device.type == "cpu" and not form.learned:
         return _DrawAndCompare.apply(joint, noise, pairs, form)  # pyright: ignore[reportReturnType]
+    return _by_tensor_operations(joint, noise, pairs, form)
+
+
+def _by_tensor_operations(
+    joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm
+) -> tuple[Tensor, Tensor, Tensor]:
     head, half = joint[: len(noise)], noise.shape[1]
     z = torch.addcmul(head[:, :half], head[:, half:], noise)
     return z, kl_from_standard(head), form(joint, pairs)
@@ -125,6 +131,8 @@ class _DrawAndCompare(torch.autograd.Function):
 
 def compare_forward(joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm) -> tuple[Tensor, Tensor, Tensor]:
     """Give what `draw_and_compare` gives, on a CPU and without a derivative."""
+    if not choice.used():
+        return _by_tensor_operations(joint, noise, pairs, form)
     rows, normal, places = joint.numpy(), noise.numpy(), pairs.numpy()
     z, kl, values = np.empty_like(normal), np.empty(len(normal), rows.dtype), np.empty(len(places), rows.dtype)
     sums.draw_and_compare(rows, normal, places, *form.arrays, z, kl, values)
@@ -135,9 +143,26 @@ def compare_backward(
     gradients: Sequence[Tensor], joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm
 ) -> Tensor:
     """Give the gradient with respect to `joint` from those of the three results, on a CPU."""
+    if not choice.used():
+        return _gradient_by_tensor_operations(gradients, joint, noise, pairs, form)
     into, (apart, together, _) = torch.empty_like(joint), form.arrays
     given = joint.numpy(), noise.numpy(), pairs.numpy(), apart, together
     of_z, of_kl, of_values = gradients
     slopes = of_z.contiguous().numpy(), of_kl.contiguous().numpy(), of_values.contiguous().numpy()
     sums.draw_and_compare_gradient(*given, *slopes, into.numpy())
     return into
+
+
+def _gradient_by_tensor_operations(
+    gradients: Sequence[Tensor], joint: Tensor, noise: Tensor, pairs: Tensor, form: QuadraticForm
+) -> Tensor:
+    of_z, of_kl, of_values = gradients[0], gradients[1][:, None], gradients[2][:, None]
+    n_drawn, half = noise.shape
+    mean, stddev = joint[:n_drawn, :half], joint[:n_drawn, half:]
+    into = torch.zeros_like(joint)
+    into[:n_drawn, :half] = torch.addcmul(of_z, of_kl, mean)
+    into[:n_drawn, half:] = torch.addcmul(of_z * noise, of_kl, stddev - stddev.reciprocal())
+    i, j = pairs[:, 0], pairs[:, 1]
+    x, y = joint.index_select(0, i), joint.index_select(0, j)
+    across, along = 2.0 * of_values * form.apart * (x - y), 2.0 * of_values * form.together * (x + y)
+    return into.index_add_(0, i, along + across).index_add_(0, j, along - across)

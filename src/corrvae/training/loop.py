@@ -7,6 +7,7 @@ from typing import final
 
 from corrvae.errors import LostRankError
 from corrvae.model import CorrelatedModel
+from corrvae.nn.kernels.choice import pay_off, using
 from corrvae.ranks import Ranks
 from corrvae.training.callbacks import Callback, check_callbacks
 from corrvae.training.data import TrainingData
@@ -103,7 +104,7 @@ def train(
     mode = model.training
     model.train()
     try:
-        with _entered(callbacks, run.ranks):
+        with using(pay_off(data.n_vertices)), _entered(callbacks, run.ranks):
             with listen_for_interrupt() as run.interrupt:
                 while run.stopped is None:
                     progress = run.advance()
