@@ -4,6 +4,7 @@ import torch
 
 from corrvae.nn import DenseRows
 from corrvae.nn.likelihoods import Multinomial
+from corrvae.nn.rows import SparsePattern, SparseRows
 from support.likelihoods import assert_samples_have_moments, assert_sparse_equals_dense, counts, outputs
 
 
@@ -20,6 +21,14 @@ def test_log_prob_is_torchs_without_the_coefficient():
 
 def test_sparse_rows():
     assert_sparse_equals_dense(Multinomial(6).double(), counts())
+
+
+def test_no_rows_have_a_gradient_too():
+    nobody = SparseRows(torch.empty(0), SparsePattern.of(torch.empty(0, dtype=torch.int64), torch.zeros(1).long(), 6))
+    logits = torch.zeros(0, 6, requires_grad=True)
+    Multinomial(6).log_prob(logits, nobody).sum().backward()
+    assert logits.grad is not None
+    assert logits.grad.shape == (0, 6)
 
 
 def test_missing_counts_condition_on_the_features_observed():

@@ -113,8 +113,8 @@ def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows,
     """Give the gradient with respect to the outputs from that of the log-probabilities; on a CPU, its rows' sum too."""
     if probabilities.is_cpu:
         array = probabilities.numpy()
-        into, sum_of_rows = np.empty_like(array), np.empty_like(array[0]) if total is None else total.numpy()
-        sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, sum_of_rows)
+        into, totals = np.empty_like(array), np.empty(array.shape[1], array.dtype) if total is None else total.numpy()
+        sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, totals)
         return torch.from_numpy(into)
     into = probabilities * (-target.sums() * gradient)[:, None]
     into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
