@@ -3,11 +3,13 @@ import signal
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from corrvae.errors import FolderError, TrainingError
-from corrvae.nn import LearnedTau
+from corrvae.nn import FeatureTable, LearnedTau
+from corrvae.nn.kernels import choice
 from corrvae.training import train
-from support.training import D, N, small_data, small_model, small_settings
+from support.training import D, N, small_data, small_matrix, small_model, small_settings
 from support.unchecked import unchecked
 
 
@@ -25,9 +27,11 @@ def redraw(rows, generator):
     return counts
 
 
+SPARSE = FeatureTable(sparse.csr_array(small_matrix()), density_limit=1.0)
 VARIANTS = {
     "vae": (None, {}, {"edges": None, "weights": None}, {}),
     "independent": (None, {"dropout": 0.3}, {}, {"edge_sampling": "weighted"}),
+    "counts": (None, {"dropout": 0.3}, {"table": SPARSE}, {}),
     "perceptron": ("perceptron", {"tau": "learned"}, {"redraw": redraw}, {"warmup_steps": 12}),
     "bilinear": ("bilinear", {}, {"sample_weights": np.linspace(0, 2, N)}, {"pair_batch": 6, "gamma": (0.5, 2.0)}),
     "metric": ("metric", {"dropout": 0.2}, {}, {"pair_batch": 6}),
@@ -46,7 +50,9 @@ class CrashError(Exception):
 
 @pytest.mark.parametrize("name", list(VARIANTS))
 @pytest.mark.parametrize("validated", [False, True])
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(tmp_path, name, validated):
+@pytest.mark.parametrize("kernels", [False, True])
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(monkeypatch, tmp_path, name, validated, kernels):
+    monkeypatch.setattr(choice, "_ENOUGH_ROWS", N if kernels else N + 1)
     validation = small_data(20, 1, edges=variant(name)[1].edges[:19] if name != "vae" else None, weights=None)
     validation = validation if validated else None
     whole, data, changes = variant(name)

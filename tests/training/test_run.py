@@ -6,6 +6,7 @@ import torch
 from scipy import sparse
 from torch import nn
 
+from corrvae import objectives
 from corrvae.errors import FolderError, TrainingError
 from corrvae.nn import FeatureTable, LearnedTau
 from corrvae.persistence import read_folder, write_folder
@@ -44,6 +45,16 @@ def test_steps_are_those_of_adam_on_the_same_draws(pair, data, turned):
         assert progress.total == pytest.approx(-loss.item(), rel=1e-4)
     for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_graph", [False, True])
+def test_steps_of_sparse_counts_do_without_torchs_engine(monkeypatch, is_graph):
+    monkeypatch.setattr(objectives, "_Slopes", None)
+    data = sparse_data() if is_graph else TrainingData(sparse_data().table)
+    run = make(data=data)
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    run.advance()
+    assert not any(one.equal(other) for one, other in zip(before, run.model.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])

@@ -4,15 +4,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corrvae.inference import infer_posterior
 from corrvae.model import VertexIndex
 from corrvae.nn import Decoder, DenseRows, Encoder, make_likelihood
 from corrvae.nn.autoencoding import autoencode
 from corrvae.nn.closed_forms import draw_and_compare
-from corrvae.nn.kernels import sums
+from corrvae.nn.kernels import choice, sums
 from corrvae.nn.kernels.choice import used, using
 from corrvae.nn.prior import PairPrior
 from corrvae.training import train
-from support.training import small_data, small_model, small_settings
+from support.training import N, small_data, small_model, small_settings
 
 
 def test_a_choice_holds_for_a_while():
@@ -89,3 +90,21 @@ def test_training_on_few_rows_compiles_none_that_it_can_do_without(monkeypatch, 
     monkeypatch.setattr("corrvae.model.number_vertices", refuse)
     assert used()
     assert train(small_model(pair), small_data(), small_settings(max_steps=5)).n_steps == 5
+
+
+@pytest.mark.parametrize("enough", [N, N + 1])
+def test_training_on_many_rows_uses_them(monkeypatch, enough):
+    monkeypatch.setattr(choice, "_ENOUGH_ROWS", enough)
+    seen = []
+    train(small_model(), small_data(), small_settings(max_steps=2), callbacks=[lambda _: seen.append(used())])
+    assert seen == [enough == N] * 2
+    assert used()
+
+
+def test_encoding_compiles_none(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a kernel")
+
+    monkeypatch.setattr("corrvae.nn.chains.soften", refuse)
+    assert used()
+    assert infer_posterior(small_model(), small_data().table).n_vertices == N
