@@ -120,3 +120,14 @@ def test_a_warm_fit_is_taken_up_from_its_checkpoint(tmp_path):
         model.fit(X, checkpoint=tmp_path / "state", callbacks=[interrupt])
     model.fit(X, checkpoint=tmp_path / "state")
     np.testing.assert_array_equal(model.embedding_, whole.embedding_)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_where_derivatives_are_off_it_learns_all_the_same(mode):
+    expected = CorrelatedVAE(**WARM).fit(X).fit(X).embedding_
+    with mode():
+        before = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        model = CorrelatedVAE(**WARM).fit(X).fit(X)
+        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == before
+    np.testing.assert_array_equal(model.embedding_, expected)
+    assert not any(parameter.is_inference() for parameter in model.model_.parameters())

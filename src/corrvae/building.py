@@ -89,8 +89,9 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
     6016
     """
     n_features, n_components = architecture.n_features, architecture.n_components
-    # Modules draw from torch's own generator, on the default device: both are the caller's.
-    with torch.random.fork_rng(devices=[]), torch.device(device):
+    # Modules draw from torch's own generator, on the default device: both are the caller's. So is the mode, and what is
+    # made in inference mode could not be trained.
+    with torch.random.fork_rng(devices=[]), torch.device(device), torch.inference_mode(False):
         torch.default_generator.manual_seed(seed)
         model = CorrelatedModel(
             Encoder(n_features, n_components, hidden=architecture.hidden, floor=architecture.min_stddev),

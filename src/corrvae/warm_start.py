@@ -4,6 +4,8 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import final
 
+import torch
+
 from corrvae.building import Architecture, build_model
 from corrvae.fitting import Seeds
 from corrvae.model import CorrelatedModel
@@ -81,4 +83,6 @@ def go_on(model: CorrelatedModel, past: Past, architecture: Architecture, seeds:
         raise ValueError(f"warm_start cannot go on: {', '.join(changed)} changed since the last fit")
     if past.fits:
         seeds = seeds.after(past.fits, past.hold_out)
-    return Start(deepcopy(model), seeds, Past(architecture, seeds.hold_out, past.fits + 1))
+    with torch.inference_mode(False):  # what is copied in the caller's could not be trained
+        own = deepcopy(model)
+    return Start(own, seeds, Past(architecture, seeds.hold_out, past.fits + 1))

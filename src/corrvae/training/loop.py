@@ -5,6 +5,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import final
 
+import torch
+
 from corrvae.errors import LostRankError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.kernels.choice import pay_off, using
@@ -49,6 +51,9 @@ class TrainingResult:
     best_step: int | None = None
 
 
+# The caller may have turned derivatives off, for something else.
+@torch.inference_mode(False)
+@torch.enable_grad()
 def train(
     model: CorrelatedModel,
     data: TrainingData,
