@@ -75,6 +75,13 @@ def test_samples_are_the_seeds_and_marginals_those_given():
     assert abs(np.corrcoef(first[:, 0, 0], first[:, 1, 0])[0, 1]) < 0.02
 
 
+def test_a_seed_does_for_a_generator_and_nothing_draws_anew():
+    posterior, _ = make(3, 2, 0)
+    for draw in (posterior.sample, lambda n, *seed: posterior.sample_forest(n, [(0, 1), (1, 2)], *seed)):
+        np.testing.assert_array_equal(draw(4, 7), draw(4, np.random.default_rng(7)))
+        assert not np.array_equal(draw(4), draw(4))
+
+
 def test_correlations_close_to_one_keep_the_density_exact():
     a = 15.0  # tanh(15) is 1 in float32; 1 - rho^2 is 3.7e-13
     posterior = Posterior(np.zeros((2, 1)), np.ones((2, 1)), lambda pairs: np.full((len(pairs), 1), a))

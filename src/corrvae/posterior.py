@@ -37,7 +37,7 @@ class Posterior:
     >>> posterior = Posterior(np.zeros((3, 2)), np.ones((3, 2)), lambda pairs: np.ones((len(pairs), 2)))
     >>> posterior.correlation(np.array([[0, 1]])).round(3)
     array([[0.762, 0.762]])
-    >>> posterior.sample_forest(5, np.array([[0, 1], [1, 2]]), np.random.default_rng(0)).shape
+    >>> posterior.sample_forest(5, np.array([[0, 1], [1, 2]]), 0).shape
     (5, 3, 2)
     >>> Posterior(np.zeros((2, 1)), np.ones((2, 1)), ids=["ann", "bob"]).correlation([("ann", "bob")])
     array([[0.]])
@@ -102,13 +102,21 @@ class Posterior:
     def _vertices(self) -> VertexIds:
         return VertexIds(None, self.n_vertices) if self.ids is None else VertexIds.from_vertices(self.ids)
 
-    def sample(self, n_samples: int, generator: np.random.Generator) -> Float[np.ndarray, "samples vertices dim"]:
-        """Draw each vertex from its own marginal, independently of the others."""
-        noise = generator.standard_normal((n_samples, *self.mean.shape))
+    def sample(
+        self, n_samples: int, generator: np.random.Generator | int | None = None
+    ) -> Float[np.ndarray, "samples vertices dim"]:
+        """Draw each vertex from its own marginal, independently of the others; from a generator, or anew from a seed.
+
+        Examples
+        --------
+        >>> Posterior(np.zeros((3, 2)), np.ones((3, 2))).sample(5).shape
+        (5, 3, 2)
+        """
+        noise = np.random.default_rng(generator).standard_normal((n_samples, *self.mean.shape))
         return self.mean + self.stddev * noise
 
     def sample_forest(
-        self, n_samples: int, edges: Any, generator: np.random.Generator
+        self, n_samples: int, edges: Any, generator: np.random.Generator | int | None = None
     ) -> Float[np.ndarray, "samples vertices dim"]:
         """Draw all vertices jointly along a forest: roots from their marginals, then each vertex given its parent.
 
@@ -121,12 +129,12 @@ class Posterior:
         edges
             The forest; vertices without an edge are drawn on their own.
         generator
-            Source of randomness.
+            Source of randomness, or a seed.
         """
         edges = as_pairs(edges, self._vertices)
         forest = RootedForest.of(self.n_vertices, edges)
         a = self.pre_activation(edges)
-        standard = generator.standard_normal((n_samples, *self.mean.shape))
+        standard = np.random.default_rng(generator).standard_normal((n_samples, *self.mean.shape))
         for level in forest.levels:
             correlation, rest = np.tanh(a[level.edges]), _sech(a[level.edges])
             standard[:, level.children] *= rest
