@@ -104,5 +104,6 @@ def _reordered(graph: CorrelationGraph, row_ids: np.ndarray) -> CorrelationGraph
     except ValueError as error:
         raise ValueError(
             f"the rows of X do not match the graph's vertices: {error}. Give the frame the graph's ids as its index, "
-            "or pass an array whose row i is vertex i"
+            "or pass an array whose row i is vertex i; for cross-validation, which takes rows and vertices by place, "
+            "bring the graph into the frame's order with graph.subgraph(frame.index)"
         ) from error
