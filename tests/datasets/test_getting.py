@@ -66,6 +66,21 @@ def test_an_archive_is_got_once(folder, site):
     assert len(site.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"cut short", "is neither a folder"), (None, r"ratings\.csv has MD5 \w+ where ml-20m")]
+)
+def test_what_is_there_and_wrong_is_kept_with_a_word_on_what_to_do(folder, site, tmp_path, content, problem):
+    folder.mkdir()
+    other = archive(tmp_path / "other.zip", {"ratings.csv": "userId,movieId\n"}).read_bytes()
+    (folder / "ml-20m.zip").write_bytes(content or other)
+    with pytest.raises(DataFileError, match=rf"{problem}.*; remove it, and the next try gets it anew, or .*--from"):
+        getting.get("ml-20m")
+    assert names(folder) == ["ml-20m.zip"]
+    assert site.asked == []
+    (folder / "ml-20m.zip").unlink()
+    assert not getting.get("ml-20m").was_there
+
+
 def test_several_files_become_a_folder(folder, site):
     got = getting.get("epinions")
     assert (got.path, got.was_there) == (folder / "epinions", False)

@@ -61,7 +61,7 @@ def get(name: str, source: str | os.PathLike[str] | None = None, *, progress: bo
         if given is None:
             for place in places(name):
                 if place.exists():
-                    check_contents(place, publication, monitor)
+                    _check_there(place, publication, monitor)
                     return GotData(place, True, publication.terms)
             return GotData(_from_publisher(publication, monitor), False, publication.terms)
         check_contents(given, publication, monitor)
@@ -86,6 +86,16 @@ def check_contents(path: Path, publication: Publication, monitor: Monitor) -> No
             raise DataFileError(
                 path, f"{name} has MD5 {digest.hexdigest()} where {publication.name} as published has {md5}"
             )
+
+
+def _check_there(place: Path, publication: Publication, monitor: Monitor) -> None:
+    """Check what is in the cache; what is wrong may be someone's own, and is not removed without asking."""
+    try:
+        check_contents(place, publication, monitor)
+    except DataFileError as error:
+        raise DataFileError(
+            place, f"{error.problem}; remove it, and the next try gets it anew, or hand another over with --from FILE"
+        ) from error
 
 
 def _refuse_another(source: Path, publication: Publication) -> None:
