@@ -1,5 +1,8 @@
 import hashlib
 import io
+from http.client import IncompleteRead, RemoteDisconnected
+from socket import gaierror
+from urllib.error import URLError
 
 import pytest
 
@@ -113,9 +116,28 @@ def test_what_the_site_says_is_told(site, tmp_path, status, tries):
 def test_a_site_that_does_not_answer_is_told(tmp_path):
     with serving(Site()) as gone:
         address = gone.address
-    with pytest.raises(DataFileError, match=r"the site does not answer: .*--from FILE"):
+    with pytest.raises(DataFileError, match=r"the site does not answer: Connection refused\).*--from FILE"):
         download(f"{address}/data.zip", tmp_path / "data.zip")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (URLError(gaierror(-2, "Name or service not known")), "Name or service not known"),
+        (URLError(TimeoutError("timed out")), "timed out"),
+        (RemoteDisconnected("Remote end closed connection"), "Remote end closed connection"),
+        (IncompleteRead(b""), r"IncompleteRead\(0 bytes read\)"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_why_a_site_does_not_answer_is_told_in_words(tmp_path, monkeypatch, error, words):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(module, "urlopen", refuse)
+    with pytest.raises(DataFileError, match=rf"\(the site does not answer: {words}\)"):
+        download("http://example.org/data.zip", tmp_path / "data.zip")
 
 
 def test_a_request_to_stop_keeps_the_part(site, tmp_path, monkeypatch):

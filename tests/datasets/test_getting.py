@@ -1,6 +1,7 @@
 import bz2
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -65,6 +66,21 @@ def test_an_archive_is_got_once(folder, site):
     assert len(site.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"cut short", "is neither a folder"), (None, r"ratings\.csv has MD5 \w+ where ml-20m")]
+)
+def test_what_is_there_and_wrong_is_kept_with_a_word_on_what_to_do(folder, site, tmp_path, content, problem):
+    folder.mkdir()
+    other = archive(tmp_path / "other.zip", {"ratings.csv": "userId,movieId\n"}).read_bytes()
+    (folder / "ml-20m.zip").write_bytes(content or other)
+    with pytest.raises(DataFileError, match=rf"{problem}.*; remove it, and the next try gets it anew, or .*--from"):
+        getting.get("ml-20m")
+    assert names(folder) == ["ml-20m.zip"]
+    assert site.asked == []
+    (folder / "ml-20m.zip").unlink()
+    assert not getting.get("ml-20m").was_there
+
+
 def test_several_files_become_a_folder(folder, site):
     got = getting.get("epinions")
     assert (got.path, got.was_there) == (folder / "epinions", False)
@@ -110,6 +126,14 @@ def test_a_site_that_does_not_answer_is_one_sentence_with_what_to_do(folder, sit
     assert names(folder) == []
 
 
+@pytest.mark.parametrize("name", ["ml-20m", "epinions"])
+def test_a_download_of_which_nothing_arrives_leaves_nothing_behind(folder, site, name):
+    site.status = 503
+    with pytest.raises(DataFileError, match="the site says 503"):
+        getting.get(name)
+    assert names(folder) == []
+
+
 @pytest.mark.parametrize("form", ["zip", "folder", "file", "bz2"])
 def test_data_at_hand_are_taken(folder, site, tmp_path, form):
     source = tmp_path / "source"
@@ -139,6 +163,28 @@ def test_data_at_hand_take_the_place_of_what_was_there(folder, site, tmp_path):
         (tmp_path / name).write_text(text)
     getting.get("epinions", tmp_path / "ratings_data.txt")
     assert names(folder) == ["epinions", "epinions/ratings_data.txt", "epinions/trust_data.txt"]
+
+
+@pytest.mark.parametrize("name", ["ml-20m", "epinions"])
+def test_data_at_hand_take_the_place_of_half_a_download(folder, site, tmp_path, name):
+    site.breaks_after = [10, 0, 0, 0, 0]
+    with pytest.raises(DataFileError, match="what has arrived is kept"):
+        getting.get(name)
+    assert any("part" in left for left in names(folder))
+    getting.get(name, archive(tmp_path / "mine.zip", {"ratings.csv": csv_lines(), **TEXTS}))
+    assert names(folder) == [f"{name}.zip"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_told_of_the_folder_that_is_written(folder, site, tmp_path, monkeypatch):
+    """Not of the one that is read, though that is open at the same time."""
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, mode="r": opened(Path("/dev/full"), mode))
+    result = run("epinions", "--from", tmp_path)
+    assert (result.exit_code, result.stderr) == (3, f"{folder}: cannot be written (No space left on device)\n")
+    assert names(folder) == []
 
 
 def test_wrong_data_at_hand_are_refused(folder, site, tmp_path):

@@ -11,14 +11,16 @@ def written(folder, form):
         return archive(folder / form, {"ml-1m/ratings.dat": dat_lines(), "ml-1m/users.dat": "1::F\n"})
     if form == "ml-10m.zip":
         return archive(folder / form, {"ml-10M100K/ratings.dat": dat_lines(), "ml-10M100K/tags.dat": ""})
-    if form == "ml-20m.zip":
-        return archive(folder / form, {"ml-20m/ratings.csv": csv_lines(), "ml-20m/genome-scores.csv": "a,b\n"})
+    if form.endswith(".zip"):
+        inside = form.removesuffix(".zip")
+        return archive(folder / form, {f"{inside}/ratings.csv": csv_lines(), f"{inside}/links.csv": "movieId,imdbId\n"})
     name, content = ("ratings.dat", dat_lines()) if form.startswith("dat") else ("ratings.csv", csv_lines())
     (folder / name).write_text(content)
     return folder if form.endswith("folder") else folder / name
 
 
-FORMS = ["ml-1m.zip", "ml-10m.zip", "ml-20m.zip", "dat folder", "csv folder", "dat file", "csv file"]
+ARCHIVES = ["ml-1m.zip", "ml-10m.zip", "ml-20m.zip", "ml-25m.zip", "ml-32m.zip"]
+FORMS = [*ARCHIVES, "dat folder", "csv folder", "dat file", "csv file"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -45,12 +47,14 @@ def test_every_published_form_is_read_alike(tmp_path, form):
     assert [len(part) for part in (data.split.train, data.split.validation, data.split.test)] == [28, 8, 4]
 
 
-def test_names_are_looked_up_in_the_data_folder(tmp_path, monkeypatch):
+@pytest.mark.parametrize("form", ARCHIVES)
+def test_names_are_looked_up_in_the_data_folder(tmp_path, monkeypatch, form):
     monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
-    with pytest.raises(MissingDataFileError, match="corrvae data get ml-20m"):
-        movielens("ml-20m")
-    written(tmp_path, "ml-20m.zip")
-    assert len(movielens("ml-20m", min_ratings=1, random_state=0).users) == 40
+    name = form.removesuffix(".zip")
+    with pytest.raises(MissingDataFileError, match=f"corrvae data get {name}"):
+        movielens(name)
+    written(tmp_path, form)
+    assert len(movielens(name, min_ratings=1, random_state=0).users) == 40
 
 
 def test_one_seed_one_split(tmp_path):

@@ -17,6 +17,8 @@ MODELS = {
     "corr": Entry("corr", "CVAE_corr", "cvae", {**COUNTS, **PAIRWISE}),
     "ind+graph": Entry("ind+graph", "CVAE_ind", "cvae", COUNTS, graph_features=True),
     "lsa": Entry("lsa", "LSA", "principal_components", {"n_components": 3, "center": False}, "cosine"),
+    "sage": Entry("sage", "GraphSAGE", "graph_sage", {"n_components": 2, "hidden": 4, "n_steps": 3}, "mean_distance"),
+    "vgae": Entry("vgae", "VGAE", "variational_graph", {"n_components": 2, "hidden": 4, "n_steps": 3}, "inner_product"),
 }
 
 
@@ -38,6 +40,8 @@ def embeddings(monkeypatch):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_held_out_edges_do_not_touch_training(model, embeddings):
+    if model in ("sage", "vgae"):
+        pytest.importorskip("torch_geometric")
     data = links.load(WORLD, 0)
     train, everyone = data.split.train, np.arange(data.split.train.n_vertices)
     # quite different edges are held out: none of them, nor of those before, is in the training graph

@@ -92,6 +92,20 @@ def test_baselines_embed_every_row():
         assert seen[-1] == ("training", 3, 3)
 
 
+@pytest.mark.parametrize(("method", "steps"), [("graph_sage", 300), ("variational_graph", 200)])
+def test_how_far_a_baseline_is_is_told_though_the_recipe_leaves_its_steps_open(method, steps):
+    pytest.importorskip("torch_geometric")
+    seen = []
+
+    def stop(*said):
+        seen.append(said)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed(Entry("x", "x", method, {"n_components": 2, "hidden": 4}), X, GRAPH, Run(0, report=stop))
+    assert seen == [("training", 1, steps)]
+
+
 def test_what_embeds_nothing_is_refused():
     with pytest.raises(ValueError, match="'degree' is no method that embeds"):
         embed(Entry("degree", "degree", "degree"), X, GRAPH, Run(0))

@@ -24,6 +24,13 @@ def test_the_sentence_knows_which_way_is_better():
     assert "scores higher than a random one in 100 %" in describe_separation(high, low, "log-odds")
 
 
+def test_all_and_none_are_said_only_where_they_are_true():
+    linked, random = np.arange(500.0), np.full(500, 498.5)  # one of five hundred is on the wrong side
+    assert "nearer than a random one in over 99 % of cases" in describe_separation(linked, random, "distance")
+    assert "scores higher than a random one in under 1 % of cases" in describe_separation(linked, random, "cosine")
+    assert "in 0 % of cases" in describe_separation(linked, random + 1.0, "cosine")
+
+
 def test_bars_of_weights_are_as_high_as_their_counts():
     counts = np.array([5.0, 0.0, 20.0, 10.0])
     svg = draw_weights_histogram(counts, np.linspace(0, 1, 5), name="w")

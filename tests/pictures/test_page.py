@@ -41,7 +41,10 @@ def test_the_page_lets_nothing_in_and_fits_a_phone():
     policy = next(meta["content"] for meta in metas if meta.get("http-equiv") == "Content-Security-Policy")
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     assert any(meta.get("name") == "viewport" and "width=device-width" in meta["content"] for meta in metas)
-    assert "prefers-color-scheme:dark" in "".join(page.styles)
+    styles = "".join(page.styles)
+    assert "prefers-color-scheme:dark" in styles
+    # names and remarks fold there, so that the first score can be seen beside the model
+    assert "(max-width:40rem){th,td{white-space:normal" in styles
     assert page.all("script") == []
 
 

@@ -1,3 +1,6 @@
+import pytest
+
+from corrvae.experiments.recipes import find_recipe
 from corrvae.pictures.paper import describe_recipe, describe_task, paper_numbers
 
 
@@ -28,6 +31,18 @@ def test_only_tasks_with_a_validation_part_claim_to_have_used_it():
         sentence = describe_recipe(recipe, "clustering").sentence
         assert "chosen on validation data" not in sentence
         assert "by looking at these very data" in sentence
+
+
+@pytest.mark.parametrize("task", ["matching", "links"])
+def test_a_model_that_has_the_papers_settings_is_excepted(task):
+    recommended, paper = (find_recipe(task, name).choose(["corr"]).entries[0] for name in ("recommended", "paper"))
+    excepted = "but for those of CVAE_corr, which are the paper's" in describe_recipe("recommended", task).sentence
+    assert excepted == (recommended == paper)
+
+
+def test_the_papers_settings_are_not_all_the_papers():
+    for task in ("matching", "clustering", "links"):
+        assert "which it leaves open, are ours" in describe_recipe("paper", task).sentence
 
 
 def test_only_the_quick_recipe_is_not_compared():

@@ -52,6 +52,19 @@ def test_iteration_finds_what_the_dense_solver_does(monkeypatch, diagonal):
     assert iterated.residual < 0.01
 
 
+@pytest.mark.parametrize("diagonal", ["zero", "unit"])
+def test_iteration_goes_on_where_the_eigenvalue_is_small(monkeypatch, diagonal):
+    """Points along a line hang together loosely: a residual that is small by itself is large beside the eigenvalue."""
+    points = np.sort(np.random.default_rng(0).uniform(0.0, 300.0, (600, 1)), axis=0)
+    similar = similarities(embedding_distances(points), 600)
+    iterated = cut(similar, diagonal)
+    monkeypatch.setattr(spectral, "_DENSE", 600)
+    dense = cut(similar, diagonal)
+    assert dense.eigenvalue < 1e-6
+    assert iterated.eigenvalue == pytest.approx(dense.eigenvalue, rel=0.1)
+    assert same_cut(iterated.side, dense.side.astype(float)) > 0.99
+
+
 def test_large_distances_do_not_underflow_everywhere():
     # every similarity exp(-dis / 2) would be 0 in single precision, and most in double
     points = 40.0 * np.eye(6, dtype=np.float64) + 0.1 * np.random.default_rng(0).standard_normal((6, 6))

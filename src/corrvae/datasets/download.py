@@ -122,7 +122,7 @@ def _fetch(address: str, part: Path, target: Path, monitor: Monitor) -> None:
             if error.code < 500:
                 break
         except (URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-            problem = f"the site does not answer: {getattr(error, 'reason', None) or error!r}"
+            problem = f"the site does not answer: {_reason(error)}"
         monitor.check()
         time.sleep(_PAUSE)
         after = part.stat().st_size if part.exists() else 0
@@ -133,6 +133,12 @@ def _fetch(address: str, part: Path, target: Path, monitor: Monitor) -> None:
         f"could not be downloaded from {address} ({problem}){kept}. Try again later, or take the file from elsewhere "
         "and hand it over with --from FILE",
     )
+
+
+def _reason(error: Exception) -> str:
+    """Say why there was no answer in the system's words, which errors keep in different places."""
+    cause = getattr(error, "reason", None) or error
+    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
 
 
 def _fetch_rest(address: str, part: Path, monitor: Monitor) -> bool:

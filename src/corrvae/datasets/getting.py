@@ -5,9 +5,10 @@ import os
 import shutil
 import tempfile
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import BinaryIO, final
 
 from corrvae.datasets.archives import beside, open_member
 from corrvae.datasets.cache import cache_folder, places
@@ -60,7 +61,7 @@ def get(name: str, source: str | os.PathLike[str] | None = None, *, progress: bo
         if given is None:
             for place in places(name):
                 if place.exists():
-                    check_contents(place, publication, monitor)
+                    _check_there(place, publication, monitor)
                     return GotData(place, True, publication.terms)
             return GotData(_from_publisher(publication, monitor), False, publication.terms)
         check_contents(given, publication, monitor)
@@ -87,6 +88,16 @@ def check_contents(path: Path, publication: Publication, monitor: Monitor) -> No
             )
 
 
+def _check_there(place: Path, publication: Publication, monitor: Monitor) -> None:
+    """Check what is in the cache; what is wrong may be someone's own, and is not removed without asking."""
+    try:
+        check_contents(place, publication, monitor)
+    except DataFileError as error:
+        raise DataFileError(
+            place, f"{error.problem}; remove it, and the next try gets it anew, or hand another over with --from FILE"
+        ) from error
+
+
 def _refuse_another(source: Path, publication: Publication) -> None:
     """Refuse the archive of another data set: those of MovieLens hold files of the same names."""
     if source.is_file() and (name := published_as(md5_of(source))) not in (None, publication.name):
@@ -107,9 +118,13 @@ def _from_publisher(publication: Publication, monitor: Monitor) -> Path:
         return archive
     # several files: in a folder of their own, which takes its name when all of them are there and right
     unfinished = part_of(folder)
-    for file in publication.files:
-        if not (unfinished / file.name).exists():
-            download(file.address, unfinished / file.name, md5=file.md5, monitor=monitor)
+    try:
+        for file in publication.files:
+            if not (unfinished / file.name).exists():
+                download(file.address, unfinished / file.name, md5=file.md5, monitor=monitor)
+    finally:
+        with suppress(OSError):  # it stays where something has arrived to go on from
+            unfinished.rmdir()
     try:
         check_contents(unfinished, publication, monitor)
     except DataFileError:
@@ -120,7 +135,10 @@ def _from_publisher(publication: Publication, monitor: Monitor) -> Path:
 
 
 def _from_file(source: Path, publication: Publication) -> Path:
-    """Copy a checked file or folder into the cache, in place of what is there, when all has been copied."""
+    """Copy a checked file or folder into the cache, in place of what is there, when all has been copied.
+
+    What an earlier download has left is of no use any more, and goes too.
+    """
     archive, folder = places(publication.name)
     try:
         cache_folder().mkdir(parents=True, exist_ok=True)
@@ -132,7 +150,7 @@ def _from_file(source: Path, publication: Publication) -> Path:
             else:
                 _copy_members(source, copied, publication)
                 target = folder
-            for place in (archive, folder):
+            for place in (archive, folder, part_of(archive), part_of(folder)):
                 if place.exists():
                     place.rename(Path(temporary, place.name))
             copied.rename(target)
@@ -144,5 +162,15 @@ def _from_file(source: Path, publication: Publication) -> Path:
 def _copy_members(source: Path, target: Path, publication: Publication) -> None:
     target.mkdir()
     for name, _ in publication.members:
-        with open_member(source, (name,)) as member, (target / name).open("wb") as file:
-            shutil.copyfileobj(member.stream, file)
+        with (target / name).open("wb") as file, open_member(source, (name,)) as member:
+            while chunk := member.stream.read(_CHUNK):
+                _write(file, chunk)
+
+
+def _write(file: BinaryIO, chunk: bytes) -> None:
+    """Write to the cache; a disk that is full is no fault of the file that is open to be read meanwhile."""
+    try:
+        file.write(chunk)
+        file.flush()
+    except OSError as error:
+        raise DataFileError(cache_folder(), f"cannot be written ({error.strerror or error})") from error

@@ -109,10 +109,11 @@ def embed(entry: Entry, X: Any, graph: CorrelationGraph, run: Run) -> Embedded:
     if method is None:
         raise ValueError(f"{entry.method!r} is no method that embeds points")
     losses: list[float] = []
+    n_steps = all_parameters(entry, run.seed)["n_steps"]  # a recipe may leave it to the baseline
 
     def tell(step: int, loss: float) -> None:
         losses.append(loss)
-        run.report("training", step, parameters.get("n_steps"))
+        run.report("training", step, n_steps)
 
     embedding = method(X, graph, **parameters, seed=run.seed, on_step=tell)
     history = {"step": [float(step + 1) for step in range(len(losses))], "loss": losses}

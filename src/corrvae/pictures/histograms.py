@@ -69,8 +69,15 @@ def describe_separation(linked: Float[np.ndarray, " linked"], random: Float[np.n
     """
     lower = share_lower(linked, random)
     if "distance" in metric.lower():
-        return f"A linked pair is nearer than a random one in {lower:.0%} of cases.".replace("%", " %")
-    return f"A linked pair scores higher than a random one in {1 - lower:.0%} of cases.".replace("%", " %")
+        return f"A linked pair is nearer than a random one in {_percent(lower)} of cases."
+    return f"A linked pair scores higher than a random one in {_percent(1 - lower)} of cases."
+
+
+def _percent(share: float) -> str:
+    """Whole percents; all and none are said only of what is all and none."""
+    if 0.0 < share < 1.0 and round(100 * share) in (0, 100):
+        return "over 99 %" if share > 0.5 else "under 1 %"
+    return f"{100 * share:.0f} %"
 
 
 def draw_pairs(

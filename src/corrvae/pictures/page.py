@@ -60,6 +60,8 @@ details{margin:1rem 0;padding:.2rem 1rem}
 summary{cursor:pointer;font-weight:600;padding:.55rem 0}
 details .scroll{border-radius:.4rem}
 pre{white-space:pre-wrap;font-size:.82rem;overflow-wrap:anywhere;margin:.3rem 0 1rem}
+@media (max-width:40rem){th,td{white-space:normal;padding:.45rem .5rem}tbody th{min-width:7.5rem}
+ td:nth-child(2){min-width:5rem}}
 @media print{body{background:none}figure,.scroll{break-inside:avoid}}
 """
 

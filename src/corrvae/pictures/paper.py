@@ -92,12 +92,18 @@ class Recipe:
 
 _RECIPES = {
     "recommended": Recipe("Recommended recipe", "What we advise."),
-    "paper": Recipe("The paper's settings", "Trained with the settings that the paper gives."),
+    "paper": Recipe(
+        "The paper's settings",
+        "Trained with the settings that the paper gives; hidden widths and steps, which it leaves open, are ours.",
+    ),
     "quick": Recipe(
         "Quick look", "The same code on small data: not to be held against the paper's numbers.", compared=False
     ),
 }
-_BY_VALIDATION = "Settings were chosen on validation data."
+_BY_VALIDATION = {
+    "matching": "Settings were chosen on validation data.",
+    "links": "Settings were chosen on validation data, but for those of CVAE_corr, which are the paper's.",
+}
 _BY_LOOKING = "Steps and the size of PCA were chosen by looking at these very data: clustering has no validation part."
 
 
@@ -138,6 +144,6 @@ def describe_recipe(name: str, task: str | None = None) -> Recipe:
     recipe = _RECIPES[name]
     if task == "clustering":
         return replace(recipe, sentence=f"{recipe.sentence} {_BY_LOOKING}")
-    if name == "recommended" and task in _TASKS:
-        return replace(recipe, sentence=f"{recipe.sentence} {_BY_VALIDATION}")
+    if name == "recommended" and task in _BY_VALIDATION:
+        return replace(recipe, sentence=f"{recipe.sentence} {_BY_VALIDATION[task]}")
     return recipe
