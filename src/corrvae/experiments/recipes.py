@@ -136,7 +136,8 @@ def _principal_components(n_components: int) -> Entry:
 
 _TREE_BASELINES = (
     Entry("sage", "GraphSAGE", "graph_sage", {"n_components": 100, "n_negatives": 20}, "mean_distance"),
-    Entry("vgae", "VGAE", "variational_graph", {"n_components": 100}, "mean_distance"),
+    # at ten times the rate, the default, its loss on a tree leaps at first and ends higher
+    Entry("vgae", "VGAE", "variational_graph", {"n_components": 100, "learning_rate": 1e-3}, "mean_distance"),
     _principal_components(20),
     _TRUTH,
 )
