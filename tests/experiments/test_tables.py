@@ -73,6 +73,12 @@ def test_corr_is_held_against_ind_seed_by_seed():
     assert "seed by seed" not in result_table([*RECORDS, *corr[1:]]).caption
 
 
+def test_models_that_are_alike_differ_by_nothing():
+    alike = (("ind", 0.5), ("corr", 0.499999))
+    made = [made_record(model=model, seed=seed, scores={"nmi": nmi}) for seed in (0, 1) for model, nmi in alike]
+    assert "seed by seed: +0.0000," in result_table(made).caption
+
+
 def test_a_model_that_the_recipe_lost_comes_last():
     table = result_table([*RECORDS, made_record(model="older", label="older")])
     assert [row[0] for row in table.rows] == ["VAE", "CVAE_ind", "true z", "older"]

@@ -169,10 +169,8 @@ def _difference(records: list[Record], task: Task) -> str:
     if len(seeds) < 2:
         return ""
     apart = [scores["corr", seed] - scores["ind", seed] for seed in seeds]
-    error = statistics.stdev(apart) / len(apart) ** 0.5
-    return (
-        f" CVAE_corr less CVAE_ind, seed by seed: {statistics.fmean(apart):+.4f}, with a standard error of {error:.4f}."
-    )
+    mean, error = statistics.fmean(apart), statistics.stdev(apart) / len(apart) ** 0.5
+    return f" CVAE_corr less CVAE_ind, seed by seed: {mean:+z.4f}, with a standard error of {error:.4f}."
 
 
 def _row(records: list[Record], task: Task, others: Iterable[str]) -> tuple[str, ...]:
