@@ -221,6 +221,21 @@ def test_the_archive_of_another_data_set_is_refused(folder, site, tmp_path, monk
         assert getting.get("ml-20m", source).path == folder / "ml-20m.zip"
 
 
+@pytest.mark.parametrize("form", ["zip", "file"])
+def test_the_contents_of_another_data_set_are_refused_however_they_are_packed(folder, tmp_path, monkeypatch, form):
+    smaller, larger = (catalogue.published(name) for name in ("ml-1m", "ml-10m"))
+    smaller = replace(smaller, members=(("ratings.dat", md5("1::10::4::0\n")),))
+    monkeypatch.setattr(catalogue, "CATALOGUE", {"ml-1m": smaller, "ml-10m": larger})
+    source = tmp_path / "ratings.dat"
+    source.write_bytes(b"1::10::4::0\n")
+    if form == "zip":
+        source = archive(tmp_path / "mine.zip", {"ml-1m/ratings.dat": "1::10::4::0\n"})
+    with pytest.raises(DataFileError, match=r"ratings\.dat is that of ml-1m as published, not of ml-10m"):
+        getting.get("ml-10m", source)
+    assert names(folder) == []
+    assert getting.get("ml-1m", source).path.exists()
+
+
 def test_unknown_names_are_one_sentence(folder):
     result = run("netflix")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -82,10 +82,11 @@ def check_contents(path: Path, publication: Publication, monitor: Monitor) -> No
                 digest.update(chunk)
                 monitor.control[DONE] += len(chunk)
                 monitor.check()
-        if md5 is not None and digest.hexdigest() != md5:
-            raise DataFileError(
-                path, f"{name} has MD5 {digest.hexdigest()} where {publication.name} as published has {md5}"
-            )
+        found = digest.hexdigest()
+        if md5 is not None and found != md5:
+            raise DataFileError(path, f"{name} has MD5 {found} where {publication.name} as published has {md5}")
+        if md5 is None and (other := published_as(found)) is not None:
+            raise DataFileError(path, f"{name} is that of {other} as published, not of {publication.name}")
 
 
 def _check_there(place: Path, publication: Publication, monitor: Monitor) -> None:
