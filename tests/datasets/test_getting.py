@@ -106,7 +106,7 @@ def test_files_that_have_arrived_are_not_asked_for_again(folder, site):
     [
         ("ml-20m", "ml-20m.zip", b"not an archive"),
         ("epinions", "trust_data.txt.bz2", bz2.compress(b" 1 2 1\n")),
-        ("epinions", "trust_data.txt.bz2", b"damaged"),
+        ("epinions", "trust_data.txt.bz2", b"<html>another site has this address now</html>"),
     ],
 )
 def test_wrong_downloads_leave_nothing_behind(folder, site, name, file, content):
@@ -115,6 +115,9 @@ def test_wrong_downloads_leave_nothing_behind(folder, site, name, file, content)
     assert result.exit_code == 2
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
+    assert f"what {site.address}" in result.stderr
+    assert "; it was removed. Try again later, or take the file from elsewhere and hand it over with" in result.stderr
+    assert ".part" not in result.stderr
     assert names(folder) == []
 
 
