@@ -106,7 +106,7 @@ def test_files_that_have_arrived_are_not_asked_for_again(folder, site):
     [
         ("ml-20m", "ml-20m.zip", b"not an archive"),
         ("epinions", "trust_data.txt.bz2", bz2.compress(b" 1 2 1\n")),
-        ("epinions", "trust_data.txt.bz2", b"damaged"),
+        ("epinions", "trust_data.txt.bz2", b"<html>another site has this address now</html>"),
     ],
 )
 def test_wrong_downloads_leave_nothing_behind(folder, site, name, file, content):
@@ -115,6 +115,9 @@ def test_wrong_downloads_leave_nothing_behind(folder, site, name, file, content)
     assert result.exit_code == 2
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
+    assert f"what {site.address}" in result.stderr
+    assert "; it was removed. Try again later, or take the file from elsewhere and hand it over with" in result.stderr
+    assert ".part" not in result.stderr
     assert names(folder) == []
 
 
@@ -219,6 +222,21 @@ def test_the_archive_of_another_data_set_is_refused(folder, site, tmp_path, monk
     mine = archive(tmp_path / "mine.zip", {"ratings.csv": csv_lines()})
     for source in (archives["ml-20m"], mine):
         assert getting.get("ml-20m", source).path == folder / "ml-20m.zip"
+
+
+@pytest.mark.parametrize("form", ["zip", "file"])
+def test_the_contents_of_another_data_set_are_refused_however_they_are_packed(folder, tmp_path, monkeypatch, form):
+    smaller, larger = (catalogue.published(name) for name in ("ml-1m", "ml-10m"))
+    smaller = replace(smaller, members=(("ratings.dat", md5("1::10::4::0\n")),))
+    monkeypatch.setattr(catalogue, "CATALOGUE", {"ml-1m": smaller, "ml-10m": larger})
+    source = tmp_path / "ratings.dat"
+    source.write_bytes(b"1::10::4::0\n")
+    if form == "zip":
+        source = archive(tmp_path / "mine.zip", {"ml-1m/ratings.dat": "1::10::4::0\n"})
+    with pytest.raises(DataFileError, match=r"ratings\.dat is that of ml-1m as published, not of ml-10m"):
+        getting.get("ml-10m", source)
+    assert names(folder) == []
+    assert getting.get("ml-1m", source).path.exists()
 
 
 def test_unknown_names_are_one_sentence(folder):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corrvae.errors import DataFileError, FolderError
+from corrvae.experiments.published import TASKS
 from corrvae.experiments.records import Sketches, write_record
 from corrvae.pictures.report import build_report, write_report
 from support.browser import rendered
@@ -156,6 +157,28 @@ def test_it_opens_in_a_browser_and_asks_for_nothing(report, tmp_path):
     assert [name for name, _ in shown.elements] == [name for name, _ in parse(report).elements]
     assert [one["id"] for one in shown.all("figure")] == [one["id"] for one in parse(report).all("figure")]
     assert shown.all("svg")
+
+
+# shows a page in a frame of a width, and tells how much room each table of scores needs and has
+MEASURE = """<iframe src="report.html" style="width:%dpx;height:600px"></iframe><output></output><script>
+document.querySelector("iframe").onload = event => {
+  const frames = [...event.target.contentDocument.querySelectorAll(".scroll:not(details .scroll)")]
+  document.querySelector("output").textContent = frames.map(one => `${one.scrollWidth} ${one.clientWidth}`).join(";")
+}</script>"""
+
+
+def test_tables_fit_a_wide_window(tmp_path):
+    records = [
+        replace(make_record(name, "ind"), label="CVAE_ind, graph features", scores=dict.fromkeys(scores, 0.12345))
+        for name, task in TASKS.items()
+        for scores in [(task.metric, *task.others)]
+    ]
+    pages = {"report.html": build_report(records).encode(), "": (MEASURE % 1280).encode()}
+    with serving(Site(files=pages)) as site:
+        shown = rendered(f"{site.address}/", tmp_path / "profile", "--window-size=1400,800")
+    measured = re.search(r"<output>(.*?)</output>", shown).group(1).split(";")
+    assert len(measured) == len(TASKS)
+    assert all(int(needed) <= int(room) for needed, room in map(str.split, measured)), measured
 
 
 # Folders

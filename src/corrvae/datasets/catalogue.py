@@ -95,12 +95,14 @@ def published(name: str) -> Publication:
 
 
 def published_as(md5: str) -> str | None:
-    """Give the name of the data set that has a file of this checksum as published, if one has.
+    """Give the name of the data set that has a file of this checksum as published, packed or not, if one has.
 
     Examples
     --------
-    >>> published_as("c4d9eecfca2ab87c1945afe126590906")
-    'ml-1m'
+    >>> published_as("c4d9eecfca2ab87c1945afe126590906"), published_as("a89aa3591bc97d6d4e0c89459ff39362")
+    ('ml-1m', 'ml-1m')
     """
-    files = ((file, publication) for publication in CATALOGUE.values() for file in publication.files)
-    return next((publication.name for file, publication in files if file.md5 == md5), None)
+    for publication in CATALOGUE.values():
+        if md5 in (*(file.md5 for file in publication.files), *(known for _, known in publication.members)):
+            return publication.name
+    return None

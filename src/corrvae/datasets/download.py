@@ -20,6 +20,8 @@ _TRIES, _PAUSE, _TIMEOUT = 3, 1.0, 30.0
 _CHUNK = 1 << 18
 _NOT_SATISFIABLE = 416
 
+WHAT_TO_DO = "Try again later, or take the file from elsewhere and hand it over with --from FILE"
+
 
 def part_of(target: Path) -> Path:
     """Give the file that a download lies in until it is whole.
@@ -81,7 +83,9 @@ def download(
             _fetch(address, part, target, monitor)
         try:
             if md5 is not None and (found := md5_of(part)) != md5:
-                raise DataFileError(target, f"what {address} sent has MD5 {found}, not {md5}; it was removed")
+                raise DataFileError(
+                    target, f"what {address} sent has MD5 {found}, not {md5}; it was removed. {WHAT_TO_DO}"
+                )
             if check is not None:
                 check(part)
         except DataFileError:
@@ -128,11 +132,7 @@ def _fetch(address: str, part: Path, target: Path, monitor: Monitor) -> None:
         after = part.stat().st_size if part.exists() else 0
         failures = 0 if after > before else failures + 1
     kept = "; what has arrived is kept, and the next try goes on from there" if part.exists() else ""
-    raise DataFileError(
-        target,
-        f"could not be downloaded from {address} ({problem}){kept}. Try again later, or take the file from elsewhere "
-        "and hand it over with --from FILE",
-    )
+    raise DataFileError(target, f"could not be downloaded from {address} ({problem}){kept}. {WHAT_TO_DO}")
 
 
 def _reason(error: Exception) -> str:

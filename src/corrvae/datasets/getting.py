@@ -13,7 +13,7 @@ from typing import BinaryIO, final
 from corrvae.datasets.archives import beside, open_member
 from corrvae.datasets.cache import cache_folder, places
 from corrvae.datasets.catalogue import Publication, published, published_as
-from corrvae.datasets.download import download, md5_of, part_of
+from corrvae.datasets.download import WHAT_TO_DO, download, md5_of, part_of
 from corrvae.errors import DataFileError
 from corrvae.monitor import DONE, Monitor, watch
 
@@ -82,10 +82,11 @@ def check_contents(path: Path, publication: Publication, monitor: Monitor) -> No
                 digest.update(chunk)
                 monitor.control[DONE] += len(chunk)
                 monitor.check()
-        if md5 is not None and digest.hexdigest() != md5:
-            raise DataFileError(
-                path, f"{name} has MD5 {digest.hexdigest()} where {publication.name} as published has {md5}"
-            )
+        found = digest.hexdigest()
+        if md5 is not None and found != md5:
+            raise DataFileError(path, f"{name} has MD5 {found} where {publication.name} as published has {md5}")
+        if md5 is None and (other := published_as(found)) is not None:
+            raise DataFileError(path, f"{name} is that of {other} as published, not of {publication.name}")
 
 
 def _check_there(place: Path, publication: Publication, monitor: Monitor) -> None:
@@ -127,9 +128,12 @@ def _from_publisher(publication: Publication, monitor: Monitor) -> Path:
             unfinished.rmdir()
     try:
         check_contents(unfinished, publication, monitor)
-    except DataFileError:
+    except DataFileError as error:
         shutil.rmtree(unfinished)
-        raise
+        site = publication.files[0].address.rpartition("/")[0]
+        raise DataFileError(
+            folder, f"what {site} sent is not as published ({error.problem}); it was removed. {WHAT_TO_DO}"
+        ) from error
     unfinished.rename(folder)
     return folder
 

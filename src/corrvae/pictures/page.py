@@ -49,19 +49,18 @@ figure .note{font-size:.82rem;color:var(--soft);margin:.1rem 0 0}
 table{border-collapse:collapse;width:100%;font-size:.92rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.7rem .9rem .3rem;font-size:.86rem}
 caption span{position:sticky;left:.9rem;display:inline-block;max-width:min(44rem,calc(100vw - 4rem))}
-th,td{padding:.45rem .9rem;text-align:right;white-space:nowrap;border-top:1px solid var(--line)}
+th,td{padding:.45rem .5rem;text-align:right;border-top:1px solid var(--line)}
 thead th{border-top:0;color:var(--soft);font-weight:600;font-size:.84rem;vertical-align:bottom}
-th:first-child{text-align:left;position:sticky;left:0;background:var(--surface)}
-tbody th{font-weight:600}
-.words td,.words th{text-align:left;white-space:normal;min-width:7rem;max-width:22rem;vertical-align:top}
+th:first-child{text-align:left;position:sticky;left:0;padding-left:.9rem;background:var(--surface)}
+tbody th{font-weight:600;min-width:11rem}
+.words td,.words th{text-align:left;min-width:7rem;max-width:22rem;vertical-align:top}
 tr.best td:nth-child(2){font-weight:700}
 tr.best th,tr.best td{background:var(--best)}
 details{margin:1rem 0;padding:.2rem 1rem}
 summary{cursor:pointer;font-weight:600;padding:.55rem 0}
 details .scroll{border-radius:.4rem}
 pre{white-space:pre-wrap;font-size:.82rem;overflow-wrap:anywhere;margin:.3rem 0 1rem}
-@media (max-width:40rem){th,td{white-space:normal;padding:.45rem .5rem}tbody th{min-width:7.5rem}
- td:nth-child(2){min-width:5rem}}
+@media (max-width:40rem){th:first-child{padding-left:.5rem}tbody th{min-width:7.5rem}td:nth-child(2){min-width:5rem}}
 @media print{body{background:none}figure,.scroll{break-inside:avoid}}
 """
 
