@@ -4,12 +4,13 @@ import os
 import warnings
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Shaped
 from scipy import sparse
 
+from corrvae.graphs import CorrelationGraph
 from corrvae.nn.likelihoods import Likelihood
 from corrvae.tables import Matrix, empty_rows
 from corrvae.training.data import Redraw
@@ -79,6 +80,26 @@ def mention_ids(ids: Shaped[np.ndarray, " rows"]) -> None:
         id_column(ids)
     except TypeError as error:
         warnings.warn(f"this model can be fitted but not saved: {error}", UserWarning, stacklevel=3)
+
+
+def refuse_without_edges(graph: CorrelationGraph | None) -> NoReturn:
+    """Say what a fit of pairwise posteriors lacks: a graph, edges in it, or edges that are not held out.
+
+    Examples
+    --------
+    >>> refuse_without_edges(None)
+    Traceback (most recent call last):
+    ValueError: posterior="pairwise" learns correlations from edges and needs a graph that has some: ...
+    """
+    if graph is not None and graph.n_edges:
+        raise ValueError(
+            f'posterior="pairwise" learns correlations from edges, and of the {graph.n_edges:,} in the graph none lies '
+            "between two rows that are trained on, since others are held out; lower validation_fraction"
+        )
+    raise ValueError(
+        'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
+        'fit(X, graph=...). Without one, use posterior="independent"'
+    )
 
 
 def check_first_batch(redraw: Redraw | None, likelihood: Likelihood) -> Redraw | None:
