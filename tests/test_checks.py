@@ -73,6 +73,15 @@ def test_empty_rows_are_counted():
         mention_empty_rows(sparse.csr_array(np.array([[1.0], [0.0]])))
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_of_zeros_and_missing_entries_are_counted_too(make):
+    counts = paired_rows().counts + 1
+    counts[3], counts[7, :2], counts[7, 2:] = np.nan, 0.0, np.nan
+    model = CorrelatedVAE(likelihood="multinomial", missing="mask", **QUICK)
+    with pytest.warns(UserWarning, match=r"2 rows of X hold zeros and missing entries only \(the first is row 3\)"):
+        model.fit(make(counts))
+
+
 def test_a_pairwise_fit_without_edges_says_which_are_lacking():
     for graph in (None, CorrelationGraph([], 3)):
         with pytest.raises(ValueError, match="needs a graph that has some"):

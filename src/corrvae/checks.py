@@ -47,8 +47,15 @@ def check_run(
             raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
-def mention_empty_rows(matrix: Matrix) -> None:
+def mention_empty_rows(matrix: Matrix, *, missing: bool = False) -> None:
     """Warn of rows of zeros, which say nothing to a likelihood of draws given their number.
+
+    Parameters
+    ----------
+    matrix
+        The features.
+    missing
+        Whether NaN stands for a missing entry.
 
     Examples
     --------
@@ -57,8 +64,9 @@ def mention_empty_rows(matrix: Matrix) -> None:
     empty = empty_rows(matrix)
     if len(empty):
         rows = "1 row of X holds" if len(empty) == 1 else f"{len(empty)} rows of X hold"
+        what = "zeros and missing entries only" if missing else "zeros only"
         warnings.warn(
-            f"{rows} zeros only (the first is row {empty[0]}); under the multinomial likelihood such a row has no "
+            f"{rows} {what} (the first is row {empty[0]}); under the multinomial likelihood such a row has no "
             "draws to explain, and its posterior is the one that the encoder gives any row of zeros",
             UserWarning,
             stacklevel=3,

@@ -264,7 +264,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         start = go_on(self.model_, self._past, architecture, seeds) if goes_on else start_anew(architecture, seeds)
         start.model.likelihood.check(table.matrix)
         if self.likelihood == "multinomial":
-            mention_empty_rows(table.matrix)
+            mention_empty_rows(table.matrix, missing=self.missing == "mask")
         redraw = check_first_batch(redraw, start.model.likelihood)
         data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
         plan = plan_fit(data, float(self.validation_fraction), start.seeds)
