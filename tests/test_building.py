@@ -80,6 +80,18 @@ def test_a_seed_decides_the_parameters():
     assert not torch.equal(first["encoder.first.weight"], other["encoder.first.weight"])
 
 
+def test_a_seed_decides_the_parameters_whatever_the_callers_default_type():
+    architecture = Architecture(6, 2, likelihood="negative_binomial", pair_network="perceptron", tau="learned")
+    expected = build_model(architecture, 1).state_dict()
+    for default in (torch.float64, torch.bfloat16):
+        torch.set_default_dtype(default)
+        try:
+            found = build_model(architecture, 1).state_dict()
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
 def test_torch_is_left_as_it_was():
     torch.set_default_dtype(torch.float64)
     try:

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from corrvae import CorrelatedVAE
-from corrvae.checks import check_first_batch, check_run, mention_empty_rows, mention_ids
+from corrvae import CorrelatedVAE, CorrelationGraph
+from corrvae.checks import check_first_batch, check_run, mention_empty_rows, mention_ids, refuse_without_edges
 from corrvae.nn.likelihoods import Gaussian, Poisson
 from support.pairs import QUICK, paired_rows
 from support.unchecked import unchecked
@@ -71,6 +71,29 @@ def test_empty_rows_are_counted():
         mention_empty_rows(np.array([[1.0], [0.0], [0.0]]))
     with pytest.warns(UserWarning, match="1 row of X holds"):
         mention_empty_rows(sparse.csr_array(np.array([[1.0], [0.0]])))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_of_zeros_and_missing_entries_are_counted_too(make):
+    counts = paired_rows().counts + 1
+    counts[3], counts[7, :2], counts[7, 2:] = np.nan, 0.0, np.nan
+    model = CorrelatedVAE(likelihood="multinomial", missing="mask", **QUICK)
+    with pytest.warns(UserWarning, match=r"2 rows of X hold zeros and missing entries only \(the first is row 3\)"):
+        model.fit(make(counts))
+
+
+def test_a_pairwise_fit_without_edges_says_which_are_lacking():
+    for graph in (None, CorrelationGraph([], 3)):
+        with pytest.raises(ValueError, match="needs a graph that has some"):
+            refuse_without_edges(graph)
+    with pytest.raises(ValueError, match="of the 2 in the graph none lies between two rows that are trained on"):
+        refuse_without_edges(CorrelationGraph([[0, 1], [1, 2]], 3))
+
+
+def test_fit_says_that_no_edge_is_left_beside_rows_held_out():
+    model = CorrelatedVAE(posterior="pairwise", validation_fraction=0.5, **QUICK)
+    with pytest.raises(ValueError, match=r"of the 1 in the graph none lies .* lower validation_fraction"):
+        model.fit(np.eye(2), graph=CorrelationGraph([[0, 1]], 2))
 
 
 def drawing(*batches):

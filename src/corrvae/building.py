@@ -1,6 +1,7 @@
 """A model's networks from an estimator's parameters, leaving torch's global state as it was."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
@@ -89,9 +90,9 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
     6016
     """
     n_features, n_components = architecture.n_features, architecture.n_components
-    # Modules draw from torch's own generator, on the default device: both are the caller's. So is the mode, and what is
-    # made in inference mode could not be trained.
-    with torch.random.fork_rng(devices=[]), torch.device(device), torch.inference_mode(False):
+    # Modules draw from torch's own generator, on the default device, in the default type: all are the caller's, and in
+    # another type a seed gives other numbers. So is the mode, and what is made in inference mode could not be trained.
+    with torch.random.fork_rng(devices=[]), torch.device(device), _single_precision(), torch.inference_mode(False):
         torch.default_generator.manual_seed(seed)
         model = CorrelatedModel(
             Encoder(n_features, n_components, hidden=architecture.hidden, floor=architecture.min_stddev),
@@ -102,6 +103,17 @@ def build_model(architecture: Architecture, seed: int, *, device: str = "cpu") -
             **_inputs(architecture),
         )
     return model.float()
+
+
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """Make float32 torch's default type for a while."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
 
 
 def _inputs(architecture: Architecture) -> dict[str, InputTransform]:

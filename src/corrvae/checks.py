@@ -4,12 +4,13 @@ import os
 import warnings
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Shaped
 from scipy import sparse
 
+from corrvae.graphs import CorrelationGraph
 from corrvae.nn.likelihoods import Likelihood
 from corrvae.tables import Matrix, empty_rows
 from corrvae.training.data import Redraw
@@ -46,8 +47,15 @@ def check_run(
             raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
-def mention_empty_rows(matrix: Matrix) -> None:
+def mention_empty_rows(matrix: Matrix, *, missing: bool = False) -> None:
     """Warn of rows of zeros, which say nothing to a likelihood of draws given their number.
+
+    Parameters
+    ----------
+    matrix
+        The features.
+    missing
+        Whether NaN stands for a missing entry.
 
     Examples
     --------
@@ -56,8 +64,9 @@ def mention_empty_rows(matrix: Matrix) -> None:
     empty = empty_rows(matrix)
     if len(empty):
         rows = "1 row of X holds" if len(empty) == 1 else f"{len(empty)} rows of X hold"
+        what = "zeros and missing entries only" if missing else "zeros only"
         warnings.warn(
-            f"{rows} zeros only (the first is row {empty[0]}); under the multinomial likelihood such a row has no "
+            f"{rows} {what} (the first is row {empty[0]}); under the multinomial likelihood such a row has no "
             "draws to explain, and its posterior is the one that the encoder gives any row of zeros",
             UserWarning,
             stacklevel=3,
@@ -79,6 +88,26 @@ def mention_ids(ids: Shaped[np.ndarray, " rows"]) -> None:
         id_column(ids)
     except TypeError as error:
         warnings.warn(f"this model can be fitted but not saved: {error}", UserWarning, stacklevel=3)
+
+
+def refuse_without_edges(graph: CorrelationGraph | None) -> NoReturn:
+    """Say what a fit of pairwise posteriors lacks: a graph, edges in it, or edges that are not held out.
+
+    Examples
+    --------
+    >>> refuse_without_edges(None)
+    Traceback (most recent call last):
+    ValueError: posterior="pairwise" learns correlations from edges and needs a graph that has some: ...
+    """
+    if graph is not None and graph.n_edges:
+        raise ValueError(
+            f'posterior="pairwise" learns correlations from edges, and of the {graph.n_edges:,} in the graph none lies '
+            "between two rows that are trained on, since others are held out; lower validation_fraction"
+        )
+    raise ValueError(
+        'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
+        'fit(X, graph=...). Without one, use posterior="independent"'
+    )
 
 
 def check_first_batch(redraw: Redraw | None, likelihood: Likelihood) -> Redraw | None:

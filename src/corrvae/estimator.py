@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corrvae.alignment import AlignedRows, align
 from corrvae.bound import evidence_bound
 from corrvae.building import Architecture
-from corrvae.checks import check_first_batch, check_run, mention_empty_rows, mention_ids
+from corrvae.checks import check_first_batch, check_run, mention_empty_rows, mention_ids, refuse_without_edges
 from corrvae.fitting import FitData, Seeds, plan_fit, run_plan, settings_of
 from corrvae.generation import PriorSample, expected_features, sample_prior, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
@@ -264,15 +264,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         start = go_on(self.model_, self._past, architecture, seeds) if goes_on else start_anew(architecture, seeds)
         start.model.likelihood.check(table.matrix)
         if self.likelihood == "multinomial":
-            mention_empty_rows(table.matrix)
+            mention_empty_rows(table.matrix, missing=self.missing == "mask")
         redraw = check_first_batch(redraw, start.model.likelihood)
         data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
         plan = plan_fit(data, float(self.validation_fraction), start.seeds)
         if self.posterior == "pairwise" and plan.training.edges is None:
-            raise ValueError(
-                'posterior="pairwise" learns correlations from edges and needs a graph that has some: '
-                'fit(X, graph=...). Without one, use posterior="independent"'
-            )
+            refuse_without_edges(rows.graph)
         settings = settings_of(self, plan.training, start.seeds.training, *saving)
         result = run_plan(start.model, plan, settings, callbacks)
         learner._past = start.past_after(unfinished=checkpoint is not None and result.stopped == "interrupted")

@@ -153,21 +153,25 @@ def _entries(piece: np.ndarray | sparse.csr_array) -> tuple[np.ndarray, np.ndarr
 
 
 def empty_rows(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
-    """Give the rows without an entry other than zero.
+    """Give the rows without an entry other than zero, missing entries left out.
 
     Examples
     --------
-    >>> empty_rows(np.array([[0.0, 1.0], [0.0, 0.0]]))
-    array([1])
+    >>> empty_rows(np.array([[0.0, 1.0], [0.0, 0.0], [0.0, np.nan]]))
+    array([1, 2])
     """
     return np.concatenate([begin + np.flatnonzero(~_has_entries(piece)) for begin, piece in _pieces(matrix)])
 
 
 def _has_entries(piece: np.ndarray | sparse.csr_array) -> np.ndarray:
     if not isinstance(piece, sparse.csr_array):
-        return np.asarray(piece.any(1))
+        return np.asarray(_says_something(piece).any(1))
     row_of = np.repeat(np.arange(shape_of(piece)[0]), np.diff(piece.indptr))
-    return np.bincount(row_of[piece.data != 0], minlength=shape_of(piece)[0]) > 0
+    return np.bincount(row_of[_says_something(piece.data)], minlength=shape_of(piece)[0]) > 0
+
+
+def _says_something(values: np.ndarray) -> np.ndarray:
+    return (values != 0) & ~np.isnan(values)
 
 
 def row_totals(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:

@@ -38,6 +38,19 @@ def test_costs_are_within_the_stated_error(name, seed, dim, spread, shrink):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_costs_do_not_depend_on_the_callers_default_type(name, default):
+    points, metric = random_points(20, 5, 0), make_metric(name, np.full(5, 0.9))
+    expected = whole(metric.blocks(points, points), 20, 20)
+    torch.set_default_dtype(default)
+    try:
+        found = whole(metric.blocks(points, points), 20, 20)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_error_is_small_enough_to_be_of_use(name):
     points = random_points(500, 100, 0)
     metric = make_metric(name, np.full(100, 0.99))

@@ -28,6 +28,18 @@ def test_steps_are_those_of_torch():
         torch.testing.assert_close(one, other)
 
 
+def test_steps_are_counted_whatever_the_callers_default_type():
+    torch.set_default_dtype(torch.bfloat16)  # which has no number between 256 and 258
+    try:
+        adam = Adam([nn.Parameter(torch.zeros(1, dtype=torch.float32))], 0.01)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for _ in range(300):
+        adam.parameters[0].grad = torch.ones(1)
+        adam.step()
+    assert adam.tensors()["steps"] == 300
+
+
 def test_a_parameter_without_gradient_stays():
     ours = parameters()
     before = [parameter.detach().clone() for parameter in ours]

@@ -59,7 +59,7 @@ class ProductBlocks(Blocks):
     ) -> None:
         self._left, self._right = torch.from_numpy(left), torch.from_numpy(right)
         self._magnitudes, self._rounding = (left_magnitude, right_magnitude), (left.shape[1] + _ROUNDINGS) * _EPSILON
-        self._space = torch.empty(0)
+        self._space = torch.empty(0, dtype=self._left.dtype)
 
     def costs(self, rows: slice, columns: slice, pool: Executor) -> Float[np.ndarray, "rows columns"]:
         """Give the costs of a rectangle of pairs; it may be overwritten by the next call."""
@@ -68,7 +68,7 @@ class ProductBlocks(Blocks):
             return left.numpy() @ right.numpy().T
         size = len(left) * len(right)
         if len(self._space) < size:
-            self._space = torch.empty(size)
+            self._space = torch.empty(size, dtype=self._left.dtype)
         out = self._space[:size].view(len(left), len(right))
         return torch.mm(left, right.T, out=out).numpy()
 

@@ -38,7 +38,8 @@ class Adam:
         self.learning_rate = learning_rate
         self._means = [torch.zeros_like(parameter, requires_grad=False) for parameter in self.parameters]
         self._squares = [torch.zeros_like(mean) for mean in self._means]
-        self._made = torch.zeros((), device=self.parameters[0].device)
+        # in the type that the kernel takes, whatever the caller's default: half precision cannot count beyond 256
+        self._made = torch.zeros((), dtype=torch.float32, device=self.parameters[0].device)
 
     def forget_gradients(self) -> None:
         """Let go of all gradients, so that the next ones are written and not added."""
