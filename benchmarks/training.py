@@ -11,7 +11,6 @@ literal perceptron.
 """
 
 import argparse
-import itertools
 import os
 import tempfile
 import time
@@ -31,6 +30,13 @@ from products import record, replay
 THREADS = 2
 VERTICES, EDGES, DIMENSIONS = 64, 256, 100
 PAIR_NETWORKS = {"ind": None, "corr": "perceptron", "corr, bilinear": "bilinear"}
+TOYS = (
+    ("independent", "tree", "real"),
+    ("independent", "cycles", "real"),
+    ("independent", "tree", "counts"),
+    ("pairwise", "tree", "real"),
+    ("pairwise", "cycles", "real"),
+)  # posterior, graph, features: dense and Gaussian, or sparse and multinomial
 # (data, model) to what its ratio must reach
 WANTED = {("epinions", "ind"): 2.5, ("epinions", "corr"): 6.0, ("movielens", "ind"): 2.0, ("movielens", "corr"): 4.0}
 
@@ -185,45 +191,50 @@ def fit(*, threads: int, path: str, model: str, steps: int) -> dict:
     return {"steps": estimator.n_steps_}
 
 
-def toy(*, threads: int, posterior: str, graph: str, begun: float) -> dict:
+def toy(*, threads: int, posterior: str, graph: str, features: str, begun: float) -> dict:
     """Import the library and fit 1,000 rows: with default settings, or 200 steps of a pairwise model."""
+    from scipy import sparse
+
     from corrvae import CorrelatedVAE, CorrelationGraph
 
     generator = np.random.default_rng(0)
     edges = np.c_[np.arange(1, 1000), generator.integers(0, np.arange(1, 1000))]
     if graph == "cycles":
         edges = np.r_[edges, np.c_[np.arange(500), np.arange(500, 1000)]]
-    X = generator.normal(size=(1000, 50))
+    X, likelihood = generator.normal(size=(1000, 50)), "gaussian"
+    if features == "counts":
+        X, likelihood = sparse.csr_array(generator.poisson(0.05, size=(1000, 200)) + np.eye(1000, 200)), "multinomial"
+        X.data[:] = 1.0
     max_steps = 200 if posterior == "pairwise" else None
-    model = CorrelatedVAE(posterior=posterior, max_steps=max_steps, random_state=0)
+    model = CorrelatedVAE(posterior=posterior, likelihood=likelihood, max_steps=max_steps, random_state=0)
     model.fit(X, graph=CorrelationGraph.from_edges(edges))
     return {"seconds": time.monotonic() - begun, "steps": model.n_steps_}
 
 
-def time_toy(posterior: str, graph: str, folder: Path, compiled: str) -> dict:
+def time_toy(posterior: str, graph: str, features: str, compiled: str, folder: Path) -> dict:
     """A fresh process until its fit has ended, with an empty cache of compiled kernels or a full one.
 
     What it takes to leave Python is told too.
     """
     before = os.environ.get("NUMBA_CACHE_DIR")
-    os.environ["NUMBA_CACHE_DIR"] = str(folder / f"numba-{posterior}-{graph}")
+    os.environ["NUMBA_CACHE_DIR"] = str(folder / f"numba-{posterior}-{graph}-{features}")
     try:
         begun = time.monotonic()
-        report = in_child(__file__, "toy", threads=THREADS, posterior=posterior, graph=graph, begun=begun)
+        kind = {"posterior": posterior, "graph": graph, "features": features}
+        report = in_child(__file__, "toy", threads=THREADS, **kind, begun=begun)
         report["process_seconds"] = time.monotonic() - begun
     finally:
         if before is None:
             del os.environ["NUMBA_CACHE_DIR"]
         else:
             os.environ["NUMBA_CACHE_DIR"] = before
-    return {"question": "toy", "model": posterior, "graph": graph, "kernels": compiled, **report}
+    return {"question": "toy", "model": posterior, "graph": graph, "features": features, "kernels": compiled, **report}
 
 
 def measure(name: str, folder: Path, steps: int, shrink: int) -> list[dict]:
     """All rows of one part of the table."""
     if name == "toy":
-        kinds = itertools.product(("independent", "pairwise"), ("tree", "cycles"), ("new", "cached"))
-        return [time_toy(posterior, graph, folder, compiled) for posterior, graph, compiled in kinds]
+        return [time_toy(*kind, compiled, folder) for kind in TOYS for compiled in ("new", "cached")]
     if name == "epinions":
         table = tables.epinions()
         origin = "original" if table is not None else "generated"
@@ -269,7 +280,7 @@ def print_table(rows: list[dict]) -> None:
         elif row["question"] == "memory":
             print(f"memory  {name}{row['peak_megabytes']} MB at most, {row['steps']} steps (under {row['wanted']})")
         else:
-            how = f"{row['graph']}, {row['steps']} steps, kernels {row['kernels']}"
+            how = f"{row['features']}, {row['graph']}, {row['steps']} steps, kernels {row['kernels']}"
             left = f"{row['process_seconds']:.2f} s with the end of the process"
             print(f"toy     {name}{row['seconds']:8.2f} s until it is fitted, {how} (under 10; {left})")
 

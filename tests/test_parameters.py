@@ -36,6 +36,8 @@ def test_the_list_stays_humane():
         ({"hidden": (3, 0)}, "hidden must be positive whole numbers"),
         ({"pair_hidden": ["wide"]}, "pair_hidden must be positive whole numbers"),
         ({"tau": -1}, "'tau' parameter"),
+        ({"pair_hidden": ()}, 'pair_hidden is empty, but pair_network="perceptron" needs'),
+        ({"min_stddev": 1e-60}, "'min_stddev' parameter"),
     ],
 )
 def test_what_does_not_go_together_is_said(parameters, words):
@@ -48,6 +50,7 @@ def test_what_goes_together_passes():
     check_parameters(
         CorrelatedVAE(gamma=[0, 5], likelihood=Gaussian, pair_network=PairBilinear, normalize=["l2", "raw"])
     )
+    check_parameters(CorrelatedVAE(pair_network="bilinear", pair_hidden=(), min_stddev=1e-30))
     check_parameters(CorrelatedVAE().set_params(hidden=[np.int64(3)], dropout=(0, 0.5)))
 
 

@@ -361,7 +361,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Give the evidence lower bound per row, in nats, without the terms that gamma adds.
 
         It can be compared between models that differ in gamma, tau or size; those with as many components are given the
-        same latent noise.
+        same latent noise, row by row: the same rows in another order score a little differently.
 
         Parameters
         ----------

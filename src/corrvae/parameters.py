@@ -25,7 +25,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "pair_hidden": [tuple, list, None],
     "normalize": [StrOptions(set(NORMALIZATIONS)), tuple, list],
     "dropout": [Interval(Real, 0, 1, closed="left"), tuple, list],
-    "min_stddev": [Interval(Real, 0, None, closed="neither")],
+    # below, it would be 0 in single precision
+    "min_stddev": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
     "missing": [StrOptions({"error", "mask"})],
     "max_epochs": [_COUNT],
     "max_steps": [_COUNT, None],
@@ -57,6 +58,9 @@ def check_parameters(estimator: Any) -> None:
         widths = getattr(estimator, name)
         if widths is not None and not all(map(_is_width, widths)):
             raise ValueError(f"{name} must be positive whole numbers, the widths of hidden layers; got {widths}")
+    widths, network = estimator.pair_hidden, estimator.pair_network
+    if network == "perceptron" and widths is not None and not len(widths):
+        raise ValueError('pair_hidden is empty, but pair_network="perceptron" needs at least one hidden layer')
     gamma = estimator.gamma
     if isinstance(gamma, tuple | list):
         if len(gamma) != 2 or not all(isinstance(part, Real) for part in gamma):

@@ -72,6 +72,13 @@ def test_members_that_would_leave_the_folder_are_refused(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == ["data.zip"]
 
 
+def test_an_archive_that_was_cut_off_is_called_one(tmp_path):
+    place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000}, zipfile.ZIP_STORED)
+    place.write_bytes(place.read_bytes()[:-30])
+    with pytest.raises(DataFileError, match="begins as a zip archive and has no end"):
+        read(place)
+
+
 def test_damage_is_told(tmp_path):
     place = zipped(tmp_path / "data.zip", {"ratings.txt": TEXT * 1000}, zipfile.ZIP_STORED)
     content = bytearray(place.read_bytes())

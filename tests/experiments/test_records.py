@@ -57,10 +57,12 @@ def test_what_is_no_record_is_named(tmp_path, text, problem):
     with pytest.raises(DataFileError, match=re.escape(problem)) as caught:
         read_record(path)
     assert caught.value.path == path
+    is_of_another_kind = "in format 1" in problem
+    assert ("Remove it, and the next `corrvae reproduce`" in str(caught.value)) != is_of_another_kind
 
 
 def test_a_missing_record_is_named(tmp_path):
-    with pytest.raises(DataFileError, match=r"seed-0\.json: cannot be read"):
+    with pytest.raises(DataFileError, match=r"seed-0\.json: cannot be read .*\)$"):
         read_record(tmp_path / "seed-0.json")
 
 
@@ -109,6 +111,8 @@ def test_wrong_values_are_named_with_the_path(changes, problem, tmp_path):
     with pytest.raises(DataFileError, match=re.escape(problem)) as caught:
         read_record(path)
     assert caught.value.path == path
+    is_misplaced = "by its content" in problem
+    assert ("Remove it, and the next `corrvae reproduce`" in str(caught.value)) != is_misplaced
 
 
 def test_a_score_that_is_no_number_in_json_either_is_named(tmp_path):
@@ -153,7 +157,7 @@ def test_paths_tell_the_run():
 @pytest.mark.parametrize(
     ("task", "problem"),
     [
-        ("[" + "{}," * 300_000 + "1]", r"task is \[\{\}, .*\.\.\.$"),
+        ("[" + "{}," * 300_000 + "1]", r"task is \[\{\}, .*\.\.\.\. Remove it,"),
         ("{}," * 6_000_000 + "1", "has more than 16,777,216 bytes"),
     ],
     ids=["long", "too long"],

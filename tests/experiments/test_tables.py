@@ -61,7 +61,7 @@ def test_matching_names_its_data_and_the_papers():
 def test_captions_say_what_does_not_compare():
     quick = result_table([made_record(recipe="quick")]).caption
     assert "paper: the same, on synthetic tree, 10,000 points, not to be held against these small data;" in quick
-    assert "residual" in quick
+    assert "where the residual is above 0.1, no cut stands out" in quick
     assert "small data" not in result_table(RECORDS).caption
 
 

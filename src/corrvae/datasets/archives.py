@@ -20,6 +20,7 @@ from corrvae.regular import open_regular
 from corrvae.unpacking import Unpacked, check_method, most_unpacked
 
 _PACKED = ".bz2"
+_ZIP = b"PK\x03\x04"  # what an archive with members begins with
 
 
 @final
@@ -86,6 +87,8 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[Member]:
                 stream = stack.enter_context(_open_inside(path, archive, member))
             elif bare_name(path) in names:
                 found, stream = path, stack.enter_context(open_regular(path))
+            elif whole.seek(0) == 0 and whole.read(len(_ZIP)) == _ZIP:
+                raise DataFileError(path, "begins as a zip archive and has no end: it was cut off, or is being written")
             else:
                 raise DataFileError(path, f"is neither a folder, nor a zip archive, nor named {' or '.join(names)}")
             if found.name.endswith(_PACKED):

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import final
 
+# Of a cut's eigenvector: above, no second eigenvector stands out from the others.
+CLEAR_RESIDUAL = 0.1
+
 
 @final
 @dataclass(frozen=True)

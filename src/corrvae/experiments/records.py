@@ -14,6 +14,7 @@ from corrvae.experiments.published import TASKS
 from corrvae.regular import open_regular
 
 FORMAT = 1
+_ANEW = ". Remove it, and the next `corrvae reproduce` makes that run anew"
 _MOST_BYTES = 1 << 24  # parsed, JSON can take thirty times as much; records have a few hundred KB
 
 
@@ -146,23 +147,27 @@ def read_record(path: Path) -> Record:
         with open_regular(path) as stream:
             data = stream.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise DataFileError(path, f"has more than {_MOST_BYTES:,} bytes, too many for the record of a run")
+            raise DataFileError(path, f"has more than {_MOST_BYTES:,} bytes, too many for the record of a run{_ANEW}")
         document = json.loads(data)
     except DataFileError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise DataFileError(path, f"cannot be read as the record of a run ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(path, f"cannot be read as the record of a run ({error}){_ANEW}") from error
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise DataFileError(path, f"is not the record of a run in format {FORMAT}")
     if problem := _wrong_kind(document):
-        raise DataFileError(path, f"is not the record of a run: {problem}")
+        raise DataFileError(path, f"is not the record of a run: {problem}{_ANEW}")
     try:
         sketches = document.pop("sketches", None)
         record = Record(**document, sketches=Sketches(**sketches) if sketches is not None else None)
     except TypeError as error:
         names = ", ".join(field.name for field in fields(Record))
-        raise DataFileError(path, f"is not the record of a run: it needs {names}") from error
-    if problem := _wrong_value(record) or _wrong_place(record, path):
+        raise DataFileError(path, f"is not the record of a run: it needs {names}{_ANEW}") from error
+    if problem := _wrong_value(record):
+        raise DataFileError(path, f"is not the record of a run: {problem}{_ANEW}")
+    if problem := _wrong_place(record, path):
         raise DataFileError(path, f"is not the record of a run: {problem}")
     return record
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from corrvae.drafts import draft_of_file
 from corrvae.errors import DataFileError
-from corrvae.experiments.published import TASKS, Task
+from corrvae.experiments.published import CLEAR_RESIDUAL, TASKS, Task
 from corrvae.experiments.recipes import RECIPES
 from corrvae.experiments.records import Record, read_record
 
@@ -158,7 +158,7 @@ def _caption(task: Task, recipe: str) -> str:
     small = ", not to be held against these small data" if recipe == "quick" else ""
     said = f"{task.metric_name}: mean ± standard deviation over seeds; paper: the same, on {task.dataset}{small}; "
     if "residual" in task.others:
-        said += "where the residual is not well below 1, no cut stands out and the score means little; "
+        said += f"where the residual is above {CLEAR_RESIDUAL}, no cut stands out and the score means little; "
     return said + "minutes and peak memory of a run: means."
 
 

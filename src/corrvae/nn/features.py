@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int
 from scipy import sparse
 
+from corrvae.nn.kernels import choice
 from corrvae.nn.kernels.picking import pick_rows
 from corrvae.nn.rows import DenseRows, Rows, SparsePattern, SparseRows
 from corrvae.shards.matrix import ShardedMatrix
@@ -96,10 +97,19 @@ def _pick(matrix: sparse.csr_array | ShardedMatrix, indices: np.ndarray) -> Spar
     if isinstance(matrix, ShardedMatrix):
         found = matrix.pick(indices)
         parts = found.values, found.columns, found.offsets, found.row_of
-    else:
+    elif choice.used() or choice.pay_off(_shape(matrix)[0]):
         parts = pick_rows(matrix.indptr, matrix.indices, matrix.data, indices)
+    else:
+        parts = _pick_by_slicing(matrix, indices)
     values, columns, offsets, row_of = map(torch.from_numpy, parts)
     return SparseRows(values, SparsePattern(columns, offsets, _shape(matrix)[1], row_of))
+
+
+def _pick_by_slicing(matrix: sparse.csr_array, indices: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Give what `pick_rows` gives, without compiling anything."""
+    picked = matrix[indices]
+    columns, offsets = picked.indices.astype(np.int64), picked.indptr.astype(np.int64)
+    return picked.data, columns, offsets, np.repeat(np.arange(len(indices)), np.diff(offsets))
 
 
 def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from corrvae.nn.kernels import choice
+
 _SUM = 0  # the mode, as `torch.embedding_bag` has it
 
 
@@ -240,7 +242,7 @@ class Transposition:
         tensor([0, 2, 1])
         """
         columns, row_of = pattern.columns, pattern.row_of
-        if columns.device.type == "cpu":
+        if columns.is_cpu and choice.used():
             from corrvae.nn.kernels.picking import sort_by_column
 
             return cls(*map(torch.from_numpy, sort_by_column(columns.numpy(), row_of.numpy(), pattern.n_columns)))

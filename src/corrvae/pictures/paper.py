@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
-from corrvae.experiments.published import TASKS
+from corrvae.experiments.published import CLEAR_RESIDUAL, TASKS
 
 Published = Mapping[str, Mapping[str, float]]
-CLEAR_RESIDUAL = 0.1
 
 
 @final

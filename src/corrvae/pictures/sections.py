@@ -6,13 +6,13 @@ from statistics import fmean
 
 import numpy as np
 
-from corrvae.experiments.published import TASKS
+from corrvae.experiments.published import CLEAR_RESIDUAL, TASKS
 from corrvae.pictures.bars import Bar, draw_bars
 from corrvae.pictures.curves import Curve, draw_curves, term_names
 from corrvae.pictures.histograms import describe_separation, draw_pairs, draw_weights_histogram
 from corrvae.pictures.maps import draw_map, group_series
 from corrvae.pictures.page import Html, element, figure, join, key, legend, panels, table
-from corrvae.pictures.paper import CLEAR_RESIDUAL, describe_recipe, describe_task
+from corrvae.pictures.paper import describe_recipe, describe_task
 from corrvae.pictures.reading import NOT_GIVEN, show_number
 from corrvae.pictures.runs import Drawing, Entrant, Run, Section
 

@@ -14,7 +14,7 @@ _used: ContextVar[bool] = ContextVar("_used", default=True)
 
 
 def pay_off(n_rows: int) -> bool:
-    """Say whether a training on so many rows saves by kernels what it takes to compile them.
+    """Say whether work on so many rows saves by kernels what it takes to compile them.
 
     It depends on nothing else, so that a run that is resumed makes the same choice.
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from corrvae.nn.kernels import sums
+from corrvae.nn.kernels import choice, sums
 from corrvae.nn.likelihoods.base import Likelihood, from_numpy, to_numpy
 from corrvae.nn.rows import Rows, SparseRows
 
@@ -97,10 +97,10 @@ class _SparseCounts(torch.autograd.Function):
 def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]:
     """Give the log-probability of each row of counts without a derivative, and the softmax.
 
-    On a CPU the target may have more rows than there are outputs: it is read no further.
+    The target may have more rows than there are outputs: it is read no further.
     """
-    if not outputs.is_cpu:
-        log_probabilities = outputs.log_softmax(1)
+    if not (outputs.is_cpu and choice.used()):
+        target, log_probabilities = _first_rows(target, len(outputs)), outputs.log_softmax(1)
         values = target.sum_entries(target.take(log_probabilities).mul_(target.values))
         return values, log_probabilities.exp()
     probabilities, array = outputs.softmax(1), outputs.numpy()
@@ -110,15 +110,22 @@ def counts_forward(outputs: Tensor, target: SparseRows) -> tuple[Tensor, Tensor]
 
 
 def counts_backward(gradient: Tensor, probabilities: Tensor, target: SparseRows, total: Tensor | None = None) -> Tensor:
-    """Give the gradient with respect to the outputs from that of the log-probabilities; on a CPU, its rows' sum too."""
-    if probabilities.is_cpu:
+    """Give the gradient with respect to the outputs from that of the log-probabilities; `total` gets its rows' sum."""
+    if probabilities.is_cpu and choice.used():
         array = probabilities.numpy()
         into, totals = np.empty_like(array), np.empty(array.shape[1], array.dtype) if total is None else total.numpy()
         sums.counts_gradient(array, *_entries(target), gradient.contiguous().numpy(), into, totals)
         return torch.from_numpy(into)
+    target = _first_rows(target, len(probabilities))
     into = probabilities * (-target.sums() * gradient)[:, None]
     into.view(-1).index_add_(0, target.pattern.flat, gradient[target.pattern.row_of] * target.values)
+    if total is not None:
+        torch.sum(into, 0, out=total)
     return into
+
+
+def _first_rows(target: SparseRows, count: int) -> SparseRows:
+    return target if target.shape[0] == count else target.head(count)
 
 
 def _entries(target: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
