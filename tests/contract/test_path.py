@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 
 import corrvae
 from support.fits import SMALL, contents, fit, write_points
+
+# The script beside this Python, or the module where the package is not installed.
+SCRIPT = shutil.which("corrvae", path=str(Path(sys.executable).parent))
+INSTALLED = [sys.executable, "-m", "corrvae"] if SCRIPT is None else [SCRIPT]
 
 # Training that is asked to end by the system, at a step that does not depend on how fast the machine is.
 STOPPED = """
@@ -29,8 +34,8 @@ def run(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(corrvae.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
 
     def start(*arguments, script=None):
-        program = ["-m", "corrvae"] if script is None else ["-c", script]
-        command = [sys.executable, *program, *map(str, arguments)]
+        program = INSTALLED if script is None else [sys.executable, "-c", script]
+        command = [*program, *map(str, arguments)]
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     return start

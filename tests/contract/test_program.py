@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import corrvae
-from support.fits import SMALL, write_points
 
 
 @pytest.fixture
@@ -33,16 +32,6 @@ def test_the_script_tells_its_version_and_what_is_wrong(program):
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.endswith("; corrvae fit --help tells what there is\n")
     assert len(wrong.stderr.splitlines()) == 1
-
-
-def test_the_script_goes_from_two_files_to_neighbours(program, tmp_path):
-    write_points(tmp_path)
-    files = ("--features", "features.csv", "--graph", "edges.csv")
-    fitted = program("fit", *files, "--out", "run", *SMALL, "--quiet")
-    assert (fitted.returncode, fitted.stdout, fitted.stderr) == (0, "", "")
-    found = program("neighbors", "run", "--k", "2", "--query", "p5", "--quiet")
-    assert (found.returncode, found.stderr) == (0, "")
-    assert [line.split(",")[0] for line in found.stdout.splitlines()] == ["query", "p5", "p5"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
