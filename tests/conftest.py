@@ -1,6 +1,5 @@
 """Check shapes and types of every annotated function while testing, and set up hypothesis."""
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +24,6 @@ def _checked_modules() -> list[str]:
     paths = [path.relative_to(source).with_suffix("") for path in (source / "corrvae").rglob("*.py")]
     return [".".join(p.parts) for p in paths if _COMPILED not in p.parts and p.name not in ("__init__", "__main__")]
 
-
-# Looking through everything that is imported, again and again, takes an eighth of the tests' time.
-gc.freeze()
-gc.set_threshold(50_000, 20, 100)
 
 install_import_hook(_checked_modules(), "support.typecheck.check")
 
