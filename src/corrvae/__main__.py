@@ -10,8 +10,12 @@ def main() -> None:
 
         secure_streams()
         from corrvae.cli import app
+        from corrvae.cli.exits import leave
 
-        app()
+        try:
+            app()
+        except SystemExit as ended:
+            leave(ended)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(1)

@@ -231,6 +231,10 @@ def join_ranks() -> Iterator[Ranks]:
     if not is_launched() or (group.is_available() and group.is_initialized()):
         yield current_ranks()
         return
+    # DistributedDataParallel imports it. It keeps the group that it finds then, whose threads would outlive the group's
+    # end, and abort the process if they let go of a tensor while Python ends.
+    import torch._dynamo
+
     own_device = int(os.environ.get("LOCAL_RANK", "0"))
     if own_device < torch.cuda.device_count():  # there may be more processes than devices, and all on the CPU
         torch.cuda.set_device(own_device)

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from errno import EACCES, EIO, ENOENT, ENOSPC
 from pathlib import Path
 
@@ -70,3 +73,43 @@ def test_an_exit_within_stays_what_it_is():
     with pytest.raises(typer.Exit) as raised, plainly():
         raise typer.Exit(7)
     assert raised.value.exit_code == 7
+
+
+LEAVING = """
+import atexit, sys, threading, time
+from corrvae.cli.exits import leave
+
+class Remains:
+    def __del__(self):
+        print("taken down")
+
+remains = Remains()
+atexit.register(print, "at the end")
+print("done")
+if sys.argv[1] == "with a thread":
+    threading.Thread(target=lambda: (time.sleep(0.3), print("waited for"))).start()
+leave(SystemExit(eval(sys.argv[2])))
+"""
+
+
+def left(how, code, **options):
+    command, buffered = [sys.executable, "-c", LEAVING, how, code], {**os.environ, "PYTHONUNBUFFERED": ""}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run(command, env=buffered, text=True, **streams)
+
+
+@pytest.mark.parametrize("code", ["None", "0", "3"])
+def test_the_process_ends_with_its_code_after_what_is_to_be_done_and_nothing_is_taken_down(code):
+    ended = left("alone", code)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (eval(code) or 0, "done\nat the end\n", "")
+
+
+def test_python_ends_the_process_itself_where_there_is_more_to_it():
+    waited = left("with a thread", "3")
+    assert (waited.returncode, waited.stdout) == (3, "done\nwaited for\nat the end\ntaken down\n")
+    spoken = left("alone", "'a sentence'")
+    assert (spoken.returncode, spoken.stderr) == (1, "a sentence\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert left("alone", "0", stdout=writer).returncode == 120  # Python's code for output that is lost
+    os.close(writer)

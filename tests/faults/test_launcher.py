@@ -103,18 +103,18 @@ def test_a_killed_process_ends_the_start_and_the_next_start_goes_on_until_it_is_
 
 
 @contextmanager
-def ranks_by_hand(*arguments):
+def ranks_by_hand(*command):
     """Start two ranks without a launcher, which would keep their exit codes to itself and end the one that is left."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     told = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
     environment = {**os.environ, **told, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "corrvae", "fit", *map(str, arguments)]
+    python = [sys.executable, *map(str, command)]
     ranks = []
     try:
         ranks.extend(
-            subprocess.Popen(command, env=environment | {"RANK": rank}, stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(python, env=environment | {"RANK": rank}, stderr=subprocess.PIPE, text=True)
             for rank in ("0", "1")
         )
         yield ranks
@@ -128,7 +128,8 @@ def test_the_rank_that_is_left_ends_with_3_and_nobody_else_comes_into_the_folder
     features, graph = write_points(tmp_path)
     out = tmp_path / "run"
     options = ("--features", features, "--graph", graph, *SMALL, "--out", out, "--quiet")
-    with ranks_by_hand(*options, "--steps", 10**8, "--checkpoint-every", "20") as (first, second):
+    training = ("-m", "corrvae", "fit", *options, "--steps", 10**8, "--checkpoint-every", "20")
+    with ranks_by_hand(*training) as (first, second):
         wait_until(lambda: newest_step(out), first)
         for more in (options, (*options, "--overwrite"), ("--out", out, "--resume")):
             refused = fit(*more)
@@ -140,3 +141,31 @@ def test_the_rank_that_is_left_ends_with_3_and_nobody_else_comes_into_the_folder
     assert errors.count("another process of this run has ended") == 1
     assert f"The last checkpoint is {out / 'checkpoint'}" in errors
     assert newest_step(out) > 0
+
+
+THREADS_LEFT = """
+import sys
+from pathlib import Path
+import numpy as np
+from corrvae import CorrelatedVAE
+from corrvae.ranks import join_ranks
+
+def names():
+    return [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+
+with join_ranks():
+    CorrelatedVAE(2, hidden=(4,), max_steps=2, device="cpu", random_state=0).fit(np.eye(10))
+    print("inside", *names(), file=sys.stderr)
+print("after", *names(), file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the threads in /proc")
+def test_no_thread_of_the_ranks_is_left_to_meet_the_end_of_python():
+    """One that lets go of a tensor while Python ends would abort the process, which has done all it was to do."""
+    with ranks_by_hand("-c", THREADS_LEFT) as ranks:
+        for rank in ranks:
+            inside, after = rank.communicate(timeout=PATIENCE)[1].splitlines()
+            assert "gloo" in inside
+            assert "gloo" not in after
+            assert rank.returncode == 0

@@ -1,10 +1,13 @@
 """How a command ends: what went wrong as one sentence on stderr, and the exit code that says what kind it was."""
 
+import atexit
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EFBIG, ENOSPC
+from typing import NoReturn
 
 import typer
 
@@ -67,6 +70,30 @@ def drop_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def leave(ended: SystemExit) -> NoReturn:
+    """End the process when all is done, without taking Python's objects down one by one.
+
+    That takes half a second once torch is there, and a thread of gloo or Arrow that lets go of such an object meanwhile
+    aborts the process. What is to be done at the end is done. Where there is more to it (a thread to wait for, output
+    that cannot be written), Python ends the process itself.
+
+    Parameters
+    ----------
+    ended
+        What the command line ended with.
+    """
+    waits = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
+    if waits or not (ended.code is None or isinstance(ended.code, int)):
+        raise ended
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            raise ended from None
+    os._exit(ended.code or 0)
 
 
 def _of_system(error: OSError) -> str:
