@@ -44,8 +44,16 @@ def test_a_graph_needs_neither_torch_nor_numba():
 
 def test_spanning_weights_need_no_torch():
     loaded = loaded_by("from corrvae import spanning_weights")
-    assert "numba" in loaded
-    assert loaded & {"torch", "sklearn", "matplotlib", "rich", "networkx", "pyarrow"} == set()
+    assert "scipy" in loaded
+    assert loaded & {"torch", "numba", "sklearn", "matplotlib", "rich", "networkx", "pyarrow"} == set()
+
+
+def test_a_fit_of_few_rows_needs_no_numba():
+    imports = "import numpy as np; from corrvae import CorrelatedVAE, CorrelationGraph as Graph"
+    fit = "CorrelatedVAE(2, hidden=(4,), max_steps=2).fit(np.eye(9), graph=Graph([[0, 1], [0, 2], [1, 2]], 9))"
+    loaded = loaded_by(f"{imports}; {fit}.transform(np.eye(9))")
+    assert {"torch", "sklearn"} <= loaded
+    assert loaded & {"numba", "matplotlib", "rich", "networkx"} == set()
 
 
 def test_types_are_shipped():

@@ -292,18 +292,14 @@ def _threads(count: int | None) -> Iterator[None]:
     if count is None:
         yield
         return
-    import numba
     import torch
-    from numba.core import config
 
-    before, compiled = torch.get_num_threads(), numba.get_num_threads()
+    before = torch.get_num_threads()
     torch.set_num_threads(count)
-    numba.set_num_threads(min(count, config.NUMBA_NUM_THREADS))  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        numba.set_num_threads(compiled)
 
 
 @contextmanager

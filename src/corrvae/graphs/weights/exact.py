@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba.extending import get_cython_function_address
 from scipy.linalg import lapack
 
 from corrvae.graphs.weights.cuts import Cuts
@@ -105,6 +104,8 @@ def _invert_from_factor(core: Float[np.ndarray, "k k"]) -> None:
 
     Called through its address because SciPy's wrapper holds the interpreter's lock, and with it Ctrl-C, for minutes.
     """
+    from numba.extending import get_cython_function_address
+
     integer = ctypes.c_int
     address = get_cython_function_address("scipy.linalg.cython_lapack", "dpotri")
     pointer = ctypes.POINTER(integer)

@@ -5,10 +5,11 @@ products.
 """
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pick_rows(indptr, indices, data, rows):
     """Copy rows of a CSR matrix: give values, columns, offsets, and the row of each entry."""
     offsets = np.empty(len(rows) + 1, np.int64)
@@ -27,7 +28,7 @@ def pick_rows(indptr, indices, data, rows):
     return values, columns, offsets, row_of
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sort_by_column(columns, row_of, n_columns):
     """Order entries by column, rows ascending: give the order, the rows in it, and where each column begins."""
     offsets = np.zeros(n_columns + 1, np.int64)
@@ -46,7 +47,7 @@ def sort_by_column(columns, row_of, n_columns):
     return order, rows, offsets
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def number_vertices(drawn, ends, slot, vertices, numbers):
     """Write the distinct vertices in the order of their first occurrence, and where the ends are among them.
 

@@ -7,7 +7,8 @@ which do have such instructions, twice as long.
 from math import factorial
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 _PER_LOG_2 = np.float32(1.4426950408889634)
 # log 2 in two parts, of which the first has so few digits that its multiples are exact
@@ -19,7 +20,7 @@ _ARTANH = tuple(np.float32(1 / k) for k in reversed(range(1, 16, 2)))
 
 
 # Nothing may be reordered here: the small part of log 2 would be lost.
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@kernel(fastmath={"contract"}, error_model="numpy")
 def soften(outputs, floor, slopes):
     """Turn the right half x into floor + softplus(x), in place, and write the derivative of softplus to `slopes`.
 

@@ -6,13 +6,14 @@ add in a fixed order, and let infinities and not-a-numbers through.
 """
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 # Sums may be reordered and fused into vector instructions; nothing is assumed about the values.
 _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, values):
     """For rows [mean, stddev]: draws, KL divergences from the standard normal, and a quadratic form of pairs of rows.
 
@@ -44,7 +45,7 @@ def draw_and_compare(joint, noise, pairs, apart, together, constant, z, kl, valu
         values[pair] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def draw_and_compare_gradient(joint, noise, pairs, apart, together, of_z, of_kl, of_values, into):
     """Write the gradient of `draw_and_compare` with respect to its rows to `into`."""
     half, n_drawn = noise.shape[1], len(noise)
@@ -66,7 +67,7 @@ def draw_and_compare_gradient(joint, noise, pairs, apart, together, of_z, of_kl,
             into[j, k] += along - across
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def soften_gradient(gradient, slopes, totals):
     """Lead a gradient back through softplus on the right half, in place; its derivative is given.
 
@@ -82,7 +83,7 @@ def soften_gradient(gradient, slopes, totals):
             totals[k] += gradient[row, k]
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def rectify_gradient(gradient, rectified, totals):
     """Lead a gradient back through ReLU, in place, and write the sum of each of its columns to `totals`."""
     zero = gradient.dtype.type(0)
@@ -95,7 +96,7 @@ def rectify_gradient(gradient, rectified, totals):
             totals[k] += passed
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, values):
     """Sum each row's counts times log softmax(outputs), given the softmax.
 
@@ -115,7 +116,7 @@ def log_likelihood_of_counts(outputs, probabilities, columns, offsets, counts, v
         values[row] = total + draws * np.log(probabilities[row, largest])
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def counts_gradient(probabilities, columns, offsets, counts, gradient, into, totals):
     """Write the gradient of `log_likelihood_of_counts` with respect to the outputs to `into`.
 
@@ -137,7 +138,7 @@ def counts_gradient(probabilities, columns, offsets, counts, gradient, into, tot
             totals[k] += into[row, k]
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def symmetric_hidden(table, first, second, hidden):
     """Write relu(A_i + B_j) + relu(A_j + B_i) for each pair; rows 2i and 2i + 1 of the table hold A_i and B_i."""
     zero = table.dtype.type(0)
@@ -150,7 +151,7 @@ def symmetric_hidden(table, first, second, hidden):
             hidden[pair, k] = (zero if there <= zero else there) + (zero if back <= zero else back)
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def symmetric_hidden_gradient(table, first, second, gradient, into):
     """Add the gradient of `symmetric_hidden` with respect to its table to `into`."""
     zero = table.dtype.type(0)
@@ -164,7 +165,7 @@ def symmetric_hidden_gradient(table, first, second, gradient, into):
                 into_b[k] += passed
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def signed_products(rows, first, second, rank, values):
     """Add p_i . p_j - q_i . q_j to `values`, for rows that hold `rank` entries of p and then of q."""
     dim = values.shape[1]
@@ -177,7 +178,7 @@ def signed_products(rows, first, second, rank, values):
                 values[pair, k] += sign * (x[begin + k] * y[begin + k])
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def signed_products_gradient(rows, first, second, rank, gradient, into):
     """Add the gradient of `signed_products` with respect to its rows to `into`."""
     dim = gradient.shape[1]

@@ -7,7 +7,8 @@ have equal scores to the last bit, and ties are ties.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 MEAN_DISTANCE, EXPECTED_DISTANCE, COSINE, LOG_ODDS = range(4)
 
@@ -31,7 +32,7 @@ class Side(NamedTuple):
     variance: np.ndarray
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def mean_distance(mean_i, mean_j):
     """Squared distance of two means, in four sums that the processor can form side by side."""
     dim = len(mean_i)
@@ -50,7 +51,7 @@ def mean_distance(mean_i, mean_j):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def cosine(mean_i, mean_j):
     """Cosine of two means; 0 if one of them is 0."""
     product, square_i, square_j = 0.0, 0.0, 0.0
@@ -64,7 +65,7 @@ def cosine(mean_i, mean_j):
     return min(1.0, max(-1.0, product / (np.sqrt(square_i) * np.sqrt(square_j))))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def log_odds(mean_i, stddev_i, mean_j, stddev_j, tau):
     """Parts of the link log-odds with the means and without, by sums in which little cancels.
 
@@ -90,7 +91,7 @@ def log_odds(mean_i, stddev_i, mean_j, stddev_j, tau):
     return -0.5 * quadratic, -0.5 * (logarithm + np.log(factor))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def two_parts(kind, left, i, right, j, tau):
     """Part of a pair's score that the means give, and the part of the standard deviations; correlations apart."""
     if kind == COSINE:
@@ -101,7 +102,7 @@ def two_parts(kind, left, i, right, j, tau):
     return distance, (left.variance[i] + right.variance[j] if kind == EXPECTED_DISTANCE else 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fill_parts(kind, left, right, tau, pairs, of_means, of_variances):
     """Write both parts of each pair (row of the left points, row of the right)."""
     for pair in range(len(pairs)):

@@ -1,14 +1,15 @@
 """Link log-odds of every row against every column, in float32."""
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 # Columns taken together: their sums stay in the innermost cache.
 _COLUMNS = 512
 _LN2 = np.float32(np.log(2.0))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+@kernel(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
 def fill_block(mean, variance, other_mean, other_variance, first_column, tau, group, block):
     """Write minus the log-odds, by the sums of `exact.log_odds`.
 
@@ -62,7 +63,7 @@ def fill_block(mean, variance, other_mean, other_variance, first_column, tau, gr
                 block[row, begin + c] = np.float32(0.5) * (quadratic[c] + logarithm[c] * _LN2 + np.log(product[c]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def split_exponents(product, exponents):
     """Move the powers of two of positive normal numbers from `product` to `exponents`."""
     bits = product.view(np.int32)

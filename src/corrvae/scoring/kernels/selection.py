@@ -5,15 +5,15 @@ is decided by the cost in float64. Comparisons are written so that a cost which 
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.scoring.kernels.exact import two_parts
 
 # Entries that are looked at together, to see quickly that none of them matters; they share a bound of their errors.
 STRETCH = 64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def is_excluded(query, candidate, offsets, excluded):
     """Whether a query leaves a candidate out."""
     begin, end = offsets[query], offsets[query + 1]
@@ -23,7 +23,7 @@ def is_excluded(query, candidate, offsets, excluded):
     return place < end and excluded[place] == candidate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def insert(costs, positions, cost, position):
     """Put a candidate in its place among the best, by cost and then by position; the last one falls out."""
     place = len(costs) - 1
@@ -37,7 +37,7 @@ def insert(costs, positions, cost, position):
     costs[place], positions[place] = cost, position
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def keep_best(block, error, first_row, columns, metric, left, right, offsets, excluded, costs, positions):
     """Update the best candidates of the queries that begin at `first_row` with a block of costs.
 
@@ -83,7 +83,7 @@ def keep_best(block, error, first_row, columns, metric, left, right, offsets, ex
                     limit = np.float32(best[last] + slack)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def count_as_good(block, error, first_row, first_column, metric, left, right, offsets, targets, counts):
     """Add to `counts` how many of a block's candidates cost at most as much as each target of each query.
 
@@ -124,7 +124,7 @@ def count_as_good(block, error, first_row, first_column, metric, left, right, of
                         counts[target] += sign * (of_means + of_variances) <= cost
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def count_excluded(metric, left, right, offsets, targets, exclusion_offsets, excluded, costs, counts):
     """Take back from `counts` what `count_as_good` counted of the excluded candidates and of the targets themselves.
 

@@ -1,9 +1,9 @@
 """Rows out of a shard that lies on the disk, where any other program may have written to it: each place is checked."""
 
-from numba import njit
+from corrvae.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def measure_rows(indptr, rows, places, n_entries, offsets):
     """Write the number of entries of each row behind its place; False if a row has an impossible one."""
     for r in range(len(rows)):
@@ -14,7 +14,7 @@ def measure_rows(indptr, rows, places, n_entries, offsets):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def copy_rows(indptr, indices, data, rows, places, n_columns, offsets, values, columns, row_of):
     """Copy rows to where offsets say; False if columns are not ascending ones of the table."""
     for r in range(len(rows)):

@@ -1,10 +1,11 @@
 """Counts behind ranks: how many candidates score as well as a vertex, or better."""
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_better(block, rows, vertices, others, indptr, indices):
     """Count, for each pair, the candidates that score at least as high as it, and those that score higher.
 

@@ -1,10 +1,11 @@
 """Split the entries of CSR rows at random into two halves, in one pass."""
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def draw_halves(indptr, indices, data, users, place, side, coins, draws):
     """Give CSR rows: half ``side[r]`` of row ``users[place[r]]``, with its columns in their order.
 

@@ -2,16 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.scoring.correlated.kernels import distances as kernels
+from corrvae.scoring.correlated.kernels.distances import one_minus_tanh
 
 
-@njit
+@kernel()
 def one_minus_tanh_of(x):
     values = np.empty_like(x)
     for k in range(len(x)):
-        values[k] = kernels.one_minus_tanh(x[k])
+        values[k] = one_minus_tanh(x[k])
     return values
 
 

@@ -1,10 +1,11 @@
 """Adjacency lists, bridges and pieces: what the graph looks like before anything is eliminated."""
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def adjacency_lists(n_vertices, tails, heads):
     """Neighbour lists of an undirected graph, each entry with the edge it came from.
 
@@ -31,7 +32,7 @@ def adjacency_lists(n_vertices, tails, heads):
     return pointers, neighbors, edge_of
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def peel_leaves(n_vertices, tails, heads):
     """Mark the edges (tails before heads) that fall off when vertices of degree 1 are removed while there are any.
 
@@ -58,7 +59,7 @@ def peel_leaves(n_vertices, tails, heads):
     return other < 0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def find_bridges(n_vertices, pointers, neighbors, edge_of):
     """Mark the edges whose removal disconnects their component (depth-first search, low points)."""
     is_bridge = np.zeros(neighbors.size // 2, np.bool_)
@@ -104,7 +105,7 @@ def find_bridges(n_vertices, pointers, neighbors, edge_of):
     return is_bridge
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def label_pieces(n_vertices, pointers, neighbors):
     """Number the vertices that have neighbours, piece by piece (breadth first).
 

@@ -5,7 +5,8 @@ The constants are seconds on one present-day core; only their ratios matter to t
 """
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 SECONDS_A_PIVOT = 4e-7
 SECONDS_AN_ENTRY = 6e-9  # of a column: symbolic work, gathering, writing back
@@ -15,7 +16,7 @@ SECONDS_A_CORE_CUBE = 3.3e-11
 SMALLEST_CORE = 64
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def column_cost(pivot_size, tail):
     """Seconds and bytes of a pivot of `pivot_size` vertices, all joined to `tail` later ones."""
     entries = 0.5 * pivot_size * (pivot_size - 1) + float(pivot_size) * tail
@@ -27,7 +28,7 @@ def column_cost(pivot_size, tail):
     return seconds, 8.0 * entries + 4.0 * tail
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def choose_cuts(piece_starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs, budget):
     """Cheapest cut of every piece whose columns and core fit in `budget` bytes.
 
@@ -70,7 +71,7 @@ def choose_cuts(piece_starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs
     return n_eliminated, seconds, column_bytes, core_sizes
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cut_at_degree(piece_starts, pivot_sizes, pivot_tails, piece_pivots, piece_hubs, largest_degree):
     """Cut every piece before the first pivot that is joined to more than `largest_degree` others, hubs left out.
 

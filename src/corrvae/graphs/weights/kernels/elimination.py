@@ -13,8 +13,8 @@ in the list (`waiting`, `next_waiting`) of the next position of its tail.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.graphs.weights.kernels.symbolic import grown
 from corrvae.monitor import DONE, STOP
 
@@ -29,7 +29,7 @@ class Elimination(NamedTuple):
     at: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _gather(j, structure, elimination, sums, target, shift):
     """Add what earlier supernodes give column j to `target[row - shift]`; move each on to its next position."""
     starts, ends, columns = structure.starts, structure.ends, structure.columns
@@ -66,7 +66,7 @@ def _gather(j, structure, elimination, sums, target, shift):
         s = following
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def eliminate(structure, conductances, control):
     """Eliminate the supernodes in order.
 
@@ -119,7 +119,7 @@ def eliminate(structure, conductances, control):
     return elimination
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def dense_core(structure, elimination, conductances, control):
     """Conductances left between the positions from `first` on, as a full symmetric matrix with a zero diagonal."""
     first, n_positions = structure.first, structure.columns.size - 1
@@ -143,7 +143,7 @@ def dense_core(structure, elimination, conductances, control):
     return core
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sparse_core(structure, elimination, conductances, control):
     """Conductances left between the positions from `first` on, as lists: tails, heads (both from 0), conductances."""
     first, n_positions = structure.first, structure.columns.size - 1
@@ -198,7 +198,7 @@ def sparse_core(structure, elimination, conductances, control):
     return core_tails[:top].copy(), core_heads[:top].copy(), core_conductances[:top].copy()
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def back_substitute(structure, elimination, resistances, embedding, control):
     """Turn the columns from conductances into resistances, newest supernode first.
 
@@ -290,7 +290,7 @@ def back_substitute(structure, elimination, resistances, embedding, control):
         control[DONE] += ends[s] - starts[s]
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})  # lets the sum run in vector registers
+@kernel(fastmath={"reassoc", "contract"})  # lets the sum run in vector registers
 def _squared_distance(x, y):
     total = x.dtype.type(0.0)
     for c in range(x.size):
@@ -299,7 +299,7 @@ def _squared_distance(x, y):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def read_resistances(structure, values, resistances, out):
     """Write the resistance across each original edge to `out`; edges inside a sparse core are left alone."""
     first, starts, ends, columns = structure.first, structure.starts, structure.ends, structure.columns

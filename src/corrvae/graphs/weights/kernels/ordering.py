@@ -7,15 +7,15 @@ become indistinguishable travel together as one supervariable and leave together
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.monitor import DONE, STOP
 
 _LIVE, _ELEMENT, _DEAD = 0, 1, 2
 _GROWTH = 4  # fill makes later pivots this much larger than the present one, at least, where elimination is hopeless
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _unlink(v, degree, head, after, before):
     """Take v out of its degree's list."""
     if before[v] >= 0:
@@ -26,7 +26,7 @@ def _unlink(v, degree, head, after, before):
         before[after[v]] = before[v]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _link(v, d, degree, head, after, before):
     """Put v at the front of the list of degree d."""
     degree[v] = d
@@ -37,7 +37,7 @@ def _link(v, d, degree, head, after, before):
     head[d] = v
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _collect_garbage(first, last, pool, start, length, state, size):
     """Move the lists of live variables and elements to the front of the pool; return where the free room begins."""
     owners = np.empty(last - first, np.int64)
@@ -59,7 +59,7 @@ def _collect_garbage(first, last, pool, start, length, state, size):
     return top
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _same_lists(u, v, pool, start, length, n_elements, mark, tag):
     """Whether u and v have the same elements and the same variables."""
     if length[u] != length[v] or n_elements[u] != n_elements[v]:
@@ -72,7 +72,7 @@ def _same_lists(u, v, pool, start, length, n_elements, mark, tag):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def minimum_degree(
     pointers, neighbors, piece_starts, hub_factor, stop_ratio, degree_limit, work_limit, core_limit, control
 ):

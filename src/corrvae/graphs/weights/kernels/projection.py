@@ -7,12 +7,13 @@ its diagonal entry, which is s_e (P s)_e on average as well as (P s)_e^2.
 """
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 WIDTH = 32  # columns of one block: one bit of a random word each
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _random_word(counter):
     """Hash a counter to 32 random bits (the finaliser of SplitMix64)."""
     z = counter + np.uint64(0x9E3779B97F4A7C15)
@@ -21,12 +22,12 @@ def _random_word(counter):
     return np.uint32(z ^ (z >> np.uint64(31)))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _sign(word, c):
     return np.float32(1.0) - np.float32(2.0) * np.float32((word >> np.uint32(c)) & np.uint32(1))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def project(tails, heads, roots, key, out):
     """Write B' W^1/2 s to `out` (vertices, WIDTH); `roots` are the square roots of the conductances."""
     out[:] = 0.0
@@ -39,7 +40,7 @@ def project(tails, heads, roots, key, out):
             head[c] -= x
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def read_signs_and_squares(tails, heads, roots, key, x):
     """Sums over the columns of s_e y_e and of y_e^2, with y = W^1/2 B x."""
     linear = np.empty(tails.size, x.dtype)
@@ -57,7 +58,7 @@ def read_signs_and_squares(tails, heads, roots, key, x):
     return linear, quadratic
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def preconditioned(residual, inverse_degrees, direction):
     """Write residual / degree to `direction`; return the inner products of their columns."""
     norms = np.zeros(WIDTH, np.float64)
@@ -68,7 +69,7 @@ def preconditioned(residual, inverse_degrees, direction):
     return norms
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def column_products(x, y):
     """Inner products of the columns of two matrices."""
     products = np.zeros(WIDTH, np.float64)
@@ -78,7 +79,7 @@ def column_products(x, y):
     return products
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def descend(step, direction, image, x, residual, inverse_degrees):
     """Move x along the direction, the residual along its image; return the new preconditioned norms."""
     norms = np.zeros(WIDTH, np.float64)
@@ -91,7 +92,7 @@ def descend(step, direction, image, x, residual, inverse_degrees):
     return norms
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def turn(share, residual, inverse_degrees, direction):
     """The next direction: the preconditioned residual plus a share of the last direction."""
     for v in range(inverse_degrees.size):
@@ -99,7 +100,7 @@ def turn(share, residual, inverse_degrees, direction):
             direction[v, c] = residual[v, c] * inverse_degrees[v] + share[c] * direction[v, c]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def exact_parts(structure, inverse_sums, out):
     """For each edge with an eliminated end, the part 1 / D of its resistance that owes nothing to the core."""
     for j in range(structure.first):

@@ -8,8 +8,8 @@ another: column j of a supernode that ends at `end` holds the pairs (j, j + 1), 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.monitor import STOP
 
 
@@ -32,7 +32,7 @@ class Structure(NamedTuple):
     first: int
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def later_neighbors(order, pointers, neighbors, edge_of, n_vertices):
     """For each position of `order`, the later positions it is joined to and the edges that do so."""
     n = order.size
@@ -57,7 +57,7 @@ def later_neighbors(order, pointers, neighbors, edge_of, n_vertices):
     return later_pointers, rows, edges
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def grown(array, capacity):
     """A copy of an array with room for more."""
     bigger = np.empty(capacity, array.dtype)
@@ -65,7 +65,7 @@ def grown(array, capacity):
     return bigger
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, control):
     """Tails of the supernodes `starts[s]:ends[s]`, by merging the tails of each one's children.
 

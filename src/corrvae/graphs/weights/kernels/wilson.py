@@ -7,12 +7,12 @@ same mean and a much smaller variance (Rao and Blackwell), and still sums to n -
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.monitor import DONE, STOP
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _next_word(state):
     """Advance a xorshift generator of 64 bits."""
     x = state[0]
@@ -23,7 +23,7 @@ def _next_word(state):
     return x
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def walk_order(pointers, neighbors, piece_starts):
     """Each piece's vertex of highest degree, its root, first; the others breadth first from it."""
     n = pointers.size - 1
@@ -50,7 +50,7 @@ def walk_order(pointers, neighbors, piece_starts):
     return order
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def alias_tables(pointers, values):
     """Walker's alias tables: draw a neighbour in proportion to conductance with one word of randomness."""
     threshold = np.ones(values.size, np.float64)
@@ -87,7 +87,7 @@ def alias_tables(pointers, values):
     return threshold, alias
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sample_forest(
     pointers, neighbors, threshold, alias, order, piece_starts, state, parent_entry, topological, stamp, mark, control
 ):
@@ -134,7 +134,7 @@ def sample_forest(
     return steps
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def conditional_probabilities(pointers, neighbors, edge_of, values, parent_entry, topological, scratch, out):
     """Add to `out` the probability of each edge given the forest without one of its ends, averaged over both ends.
 
@@ -196,7 +196,7 @@ def conditional_probabilities(pointers, neighbors, edge_of, values, parent_entry
             out[edge_of[t]] += 0.5 * values[t] / total[tree[t - begin]]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def accumulate_forests(pointers, neighbors, edge_of, values, threshold, alias, order, piece_starts, keys, out, control):
     """Add the conditional edge probabilities of one forest for each key to `out`."""
     n = pointers.size - 1

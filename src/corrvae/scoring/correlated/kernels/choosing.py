@@ -1,12 +1,12 @@
 """Which pairs of a block need the pair network, in an order that keeps the points of neighbouring pairs in cache."""
 
-from numba import njit
+from corrvae.compiling import kernel
 
 # Pairs are listed by small rectangles of this size: as many pairs as a tile, from few points.
 _ROWS, _COLUMNS = 16, 16
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def within_reach(lower, row_reach, column_reach, diagonal, rows, columns):
     """List the pairs whose lower bound either end's reach admits; return their number.
 
@@ -27,7 +27,7 @@ def within_reach(lower, row_reach, column_reach, diagonal, rows, columns):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def first_at_least(values, begin, end, bound):
     """Position of the first of the ascending ``values[begin:end]`` that is at least `bound`, or `end`."""
     while begin < end:
@@ -39,7 +39,7 @@ def first_at_least(values, begin, end, bound):
     return begin
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mark_undecided(lower, upper, group_offsets, members, target_offsets, limits, undecided):
     """Mark the pairs of which some target's limit lies between the bounds, for the queries grouped in the rows."""
     for row in range(len(lower)):
@@ -54,7 +54,7 @@ def mark_undecided(lower, upper, group_offsets, members, target_offsets, limits,
                     undecided[row, column] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def marked(undecided, diagonal, rows, columns):
     """List the marked pairs as `within_reach` does; on the diagonal a pair counts if either order is marked."""
     count = 0
@@ -71,7 +71,7 @@ def marked(undecided, diagonal, rows, columns):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def spread(rows, columns, values, diagonal, matrix):
     """Write the values of listed pairs into a matrix; on the diagonal in both orders."""
     for pair in range(len(rows)):

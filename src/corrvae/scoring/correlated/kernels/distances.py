@@ -4,8 +4,8 @@ Arithmetic is in float32 and its sums may be reordered; infinities and not-a-num
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.monitor import STOP
 
 _FREEDOM = {"reassoc", "contract", "nsz"}
@@ -23,7 +23,7 @@ _E5, _E6 = np.float32(0.008374965137), np.float32(0.001384271156)
 
 
 # No freedom to reorder in here: the compiler would take the two parts of log 2 together, and the shift away.
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@kernel(fastmath={"contract"}, error_model="numpy")
 def one_minus_tanh(a):
     """1 - tanh(a) = 2 sigmoid(-2 a) to a relative error below 8 units of 2^-24; unlike the library's it vectorises.
 
@@ -42,7 +42,7 @@ def one_minus_tanh(a):
     return _TWO / (_ONE + power * scale)
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy", inline="always")
+@kernel(fastmath=_FREEDOM, error_model="numpy", inline="always")
 def _distance(mean_i, stddev_i, mean_j, stddev_j, a):
     """Sum of (mu_i - mu_j)^2 + (s_i - s_j)^2 + 2 (1 - rho) s_i s_j: no term is negative, so nothing cancels."""
     total = _ZERO
@@ -52,7 +52,7 @@ def _distance(mean_i, stddev_i, mean_j, stddev_j, a):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def distances(mean_i, stddev_i, mean_j, stddev_j, rows, columns, a, values):
     """Write the expected distance of each pair of a row on the left and a row on the right, with correlation tanh a."""
     for pair in range(len(rows)):
@@ -60,7 +60,7 @@ def distances(mean_i, stddev_i, mean_j, stddev_j, rows, columns, a, values):
         values[pair] = _distance(mean_i[i], stddev_i[i], mean_j[j], stddev_j[j], a[pair])
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def _hidden(halves_i, halves_j, rows, columns, hidden):
     """Write relu(A_i + B_j) + relu(A_j + B_i) for each pair; halves hold A and B of each point."""
     for pair in range(len(rows)):
@@ -72,7 +72,7 @@ def _hidden(halves_i, halves_j, rows, columns, hidden):
             both[k] = (_ZERO if there <= _ZERO else there) + (_ZERO if back <= _ZERO else back)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def perceptron_distances(
     mean_i, stddev_i, halves_i, mean_j, stddev_j, halves_j, rows, columns, weight, bias, tile, values, control
 ):
@@ -96,7 +96,7 @@ def perceptron_distances(
         distances(mean_i, stddev_i, mean_j, stddev_j, rows[begin:end], columns[begin:end], a, values[begin:end])
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def bilinear_distances(
     mean_i, stddev_i, signed_i, mean_j, stddev_j, entries_j, rows, columns, constant, values, control
 ):
@@ -128,7 +128,7 @@ def bilinear_distances(
         values[pair] = _distance(mean_i[i], stddev_i[i], mean_j[j], stddev_j[j], a)
 
 
-@njit(cache=True, nogil=True, fastmath=_FREEDOM, error_model="numpy")
+@kernel(fastmath=_FREEDOM, error_model="numpy")
 def metric_distances(
     mean_i, stddev_i, image_i, mean_j, stddev_j, image_j, rows, columns, start, slope, values, control
 ):
@@ -150,7 +150,7 @@ def metric_distances(
         values[pair] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def errors(values, rows, columns, left, right, share, found):
     """Write what each pair's value may be off by: a share of it, and the product of its points' factors."""
     for pair in range(len(rows)):

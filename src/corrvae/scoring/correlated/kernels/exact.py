@@ -5,15 +5,15 @@ one distance to the last bit, the same for both orders of its points and for poi
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.scoring.kernels.exact import mean_distance
 
 # Pairs whose products share what is read of the weights.
 _TOGETHER = 4
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def perceptron(halves_i, halves_j, rows, columns, weight, bias, a):
     """Write a under a perceptron of one hidden layer; halves hold A and B of each point.
 
@@ -47,7 +47,7 @@ def perceptron(halves_i, halves_j, rows, columns, weight, bias, a):
             a[pair] = sums[pair - begin]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def bilinear(entries_i, entries_j, rows, columns, constant, a):
     """Write a = p_i . p_j - q_i . q_j + constant; entries (points, 2 rank, dim) hold p and then q."""
     n_entries = entries_i.shape[1]
@@ -61,7 +61,7 @@ def bilinear(entries_i, entries_j, rows, columns, constant, a):
                 of_pair[k] += sign * (np.float64(left[entry, k]) * np.float64(right[entry, k]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def metric(image_i, image_j, rows, columns, start, slope, a):
     """Write a_k = start_k - slope_k |v_i - v_j|^2; images hold the v of each point."""
     for pair in range(len(rows)):
@@ -70,7 +70,7 @@ def metric(image_i, image_j, rows, columns, start, slope, a):
             a[pair, k] = start[k] - slope[k] * gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def distances(mean_i, stddev_i, mean_j, stddev_j, rows, columns, a, values):
     """Write the expected distance of each pair, in the form in which no term is negative."""
     for pair in range(len(rows)):

@@ -1,13 +1,14 @@
 """Short numbers that stand for long rows, to find rows that are equal."""
 
 import numpy as np
-from numba import njit
+
+from corrvae.compiling import kernel
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mix_rows(words, hashes):
     """Mix each row's words into its hash; equal rows with equal hashes stay equal."""
     for row in range(len(words)):

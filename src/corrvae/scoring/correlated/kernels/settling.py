@@ -5,17 +5,17 @@ Rows and columns of a block stand for groups of equal points; `offsets` and `mem
 """
 
 import numpy as np
-from numba import njit
 
+from corrvae.compiling import kernel
 from corrvae.scoring.correlated.kernels.choosing import first_at_least
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _is_before(cost, position, other_cost, other_position):
     return cost < other_cost or (cost == other_cost and position < other_position)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _insert(best, positions, cost, position):
     """Put a candidate among a query's best, which are sorted by cost and then by position; the last falls out."""
     place = len(best) - 1
@@ -27,7 +27,7 @@ def _insert(best, positions, cost, position):
     best[place], positions[place] = cost, position
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def offer(
     costs,
     row_offsets,
@@ -59,7 +59,7 @@ def offer(
             reach[query] = min(reach[query], best[query, last])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def offer_listed(
     groups,
     others,
@@ -93,7 +93,7 @@ def offer_listed(
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def still_matter(
     groups, others, costs, row_offsets, row_members, column_offsets, column_members, best, positions, kept
 ):
@@ -106,7 +106,7 @@ def still_matter(
                 kept[n] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count(
     costs,
     lower,
