@@ -51,7 +51,8 @@ def serving(site: Site) -> Iterator[Site]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # it looks for its end as often as this, and every test waits for that
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     site.address = f"http://127.0.0.1:{server.server_port}"
     try:
