@@ -232,6 +232,26 @@ def test_global_state_is_left_alone():
     assert all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy_state, strict=True))  # noqa: NPY002
 
 
+@pytest.mark.parametrize(("pair", "n_threads"), [(None, 1), ("bilinear", 2)])
+def test_small_steps_keep_to_one_thread(pair, n_threads):
+    seen, before = set(), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        train(
+            small_model(pair), small_data(), small_settings(), callbacks=[lambda _: seen.add(torch.get_num_threads())]
+        )
+        assert seen == {n_threads}
+        with pytest.raises(CrashError):
+            train(small_model(pair), small_data(), small_settings(), callbacks=[crash])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def crash(progress):
+    raise CrashError
+
+
 def test_what_cannot_be_trained_is_said():
     nothing = small_data(0, edges=None, weights=None)
     with pytest.raises(ValueError, match="no rows to train on"):

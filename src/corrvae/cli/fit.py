@@ -114,7 +114,7 @@ def fit(
         int | None, _option("Seed (0). The same seed gives the same model on a CPU, byte for byte.", _TRAINING)
     ] = None,
     device: Annotated[str | None, _option("auto (the default), cpu, cuda, cuda:1, mps.", _TRAINING)] = None,
-    threads: Annotated[int | None, _option("Threads to compute with.", _TRAINING)] = None,
+    threads: Annotated[int | None, _option("Threads to compute with; a small model takes one.", _TRAINING)] = None,
     checkpoint_every: Annotated[
         int | None, _option("Steps between checkpoints; else there is one every ten minutes.", _RUN, "STEPS")
     ] = None,

@@ -25,6 +25,7 @@ from corrvae.cli.together import speaks
 from corrvae.drafts import draft_of_file, naming
 from corrvae.graphs.ids import VertexIds
 from corrvae.ranks import Ranks, is_launched, join_ranks
+from corrvae.threads import computing_with
 from corrvae.training.callbacks import Callback, CSVLog
 from corrvae.training.history import History, Progress
 
@@ -199,7 +200,7 @@ def _train(request: Request, folder: RunFolder, settings: Mapping[str, Any], inp
     kept = folder.keep() if ranks.is_first else None
     callbacks: list[Callback] = [_untimed(log), *choose_progress(sys.stderr, quiet=request.quiet)]
     callbacks.append(late if ranks.count == 1 else OneRequest())
-    with _threads(settings["threads"]), late.heeded():
+    with computing_with(settings["threads"]), late.heeded():
         model = make_model(settings)
         model.fit(
             inputs.features.matrix,
@@ -285,21 +286,6 @@ def _ended_at_once(folder: RunFolder) -> Iterator[None]:
             else:
                 _to_stderr(f"stopped at once, before the first checkpoint; {again} begins again")
         raise typer.Exit(INTERRUPTED) from error
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    if count is None:
-        yield
-        return
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

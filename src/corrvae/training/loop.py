@@ -11,6 +11,7 @@ from corrvae.errors import LostRankError
 from corrvae.model import CorrelatedModel
 from corrvae.nn.kernels.choice import pay_off, using
 from corrvae.ranks import Ranks
+from corrvae.threads import computing_with, worth_having
 from corrvae.training.callbacks import Callback, check_callbacks
 from corrvae.training.data import TrainingData
 from corrvae.training.history import History
@@ -109,7 +110,7 @@ def train(
     mode = model.training
     model.train()
     try:
-        with using(pay_off(data.n_vertices)), _entered(callbacks, run.ranks):
+        with using(pay_off(data.n_vertices)), computing_with(_n_threads(model, data)), _entered(callbacks, run.ranks):
             with listen_for_interrupt() as run.interrupt:
                 while run.stopped is None:
                     progress = run.advance()
@@ -130,6 +131,12 @@ def train(
         model.train(mode)
     run.finish()
     return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
+
+
+def _n_threads(model: CorrelatedModel, data: TrainingData) -> int | None:
+    if model.pair_network is not None:
+        return None  # whatever its size, each step applies it to thousands of pairs
+    return worth_having(data.n_vertices, sum(parameter.numel() for parameter in model.parameters()))
 
 
 @contextmanager
