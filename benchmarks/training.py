@@ -280,7 +280,7 @@ def print_table(rows: list[dict]) -> None:
             print(f"memory  {name}{row['peak_megabytes']} MB at most, {row['steps']} steps (under {row['wanted']})")
         else:
             how = f"{row['features']}, {row['graph']}, {row['steps']} steps, kernels {row['kernels']}"
-            how += f", beside {row['beside']} busy programs" if row["beside"] else ""
+            how += f", busy programs beside: {row['beside']}" if row["beside"] else ""
             left = f"{row['process_seconds']:.2f} s with the end of the process"
             print(f"toy     {name}{row['seconds']:8.2f} s until it is fitted, {how} (under 10; {left})")
 
