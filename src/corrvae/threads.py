@@ -1,11 +1,15 @@
 """How many threads torch computes with."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Up to here a step's products take a few milliseconds on one thread.
 _SMALL_MODEL = 250_000
 _FEW_ROWS = 2_000
+_entering = threading.Lock()
+_inside: list[int] = []  # threads, as often as they have entered
+_found_first: dict[str, int] = {}
 
 
 def worth_having(n_rows: int, n_parameters: int) -> int | None:
@@ -36,6 +40,9 @@ def worth_having(n_rows: int, n_parameters: int) -> int | None:
 def computing_with(count: int | None) -> Iterator[None]:
     """Let torch compute with so many threads for a while; ``None``: with as many as it does.
 
+    Each thread of a program has a number of its own, and a new one takes that which was set last, by whichever thread.
+    So one that has this very number while others are inside, where it may be theirs, leaves with what the first found.
+
     Examples
     --------
     >>> import torch
@@ -48,9 +55,19 @@ def computing_with(count: int | None) -> Iterator[None]:
         return
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    me = threading.get_ident()
+    with _entering:
+        before = torch.get_num_threads()
+        first = _found_first.setdefault("count", before)
+        if before == count and me not in _inside:
+            before = first
+        _inside.append(me)
+        torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _entering:
+            torch.set_num_threads(before)
+            _inside.remove(me)
+            if not _inside:
+                _found_first.clear()
