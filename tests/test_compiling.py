@@ -1,9 +1,14 @@
 """Functions that numba compiles when they are first called."""
 
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from threading import Barrier
 
+import numba
 import numpy as np
+import pytest
 from numba.core.registry import CPUDispatcher
 
 from corrvae.compiling import Kernel, kernel
@@ -60,17 +65,93 @@ def test_a_kernel_keeps_name_documentation_and_options():
     assert as_numpy_does(0.0) == np.inf
 
 
-def test_threads_that_call_at_once_get_one_function():
+INNER = """
+from corrvae.compiling import kernel
+
+@kernel()
+def inner(value):
+    return innermost(value) + 1
+
+@kernel()
+def innermost(value):
+    return 2 * value
+"""
+OUTER = """
+from corrvae.compiling import kernel
+from inner_of_{0} import inner
+
+@kernel()
+def outer(value):
+    return beside(value) + inner(value)
+
+@kernel()
+def beside(value):
+    return 10 * value
+"""
+
+
+@pytest.fixture
+def outer(tmp_path, monkeypatch):
+    """A kernel that nobody has called yet, of a module whose kernels call those of another."""
+    name = tmp_path.name.replace("-", "_")
+    (tmp_path / f"inner_of_{name}.py").write_text(INNER)
+    (tmp_path / f"outer_of_{name}.py").write_text(OUTER.format(name))
+    monkeypatch.syspath_prepend(tmp_path)
+    return import_module(f"outer_of_{name}").outer
+
+
+@pytest.fixture
+def njit(monkeypatch):
+    """Have something happen before each call of numba's own decorator."""
+    own = numba.njit
+
+    def be(act):
+        def acting(**options):
+            act()
+            return own(**options)
+
+        monkeypatch.setattr(numba, "njit", acting)
+
+    return be
+
+
+def test_threads_that_call_while_one_settles_wait_for_all_that_is_called(outer, njit):
+    njit(lambda: time.sleep(0.01))
+
+    def call(number):
+        time.sleep(0.004 * number)
+        return outer(number)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(call, range(8))] == [12 * number + 1 for number in range(8)]
+
+
+@pytest.mark.parametrize("made", range(4))
+def test_what_stops_it_half_way_is_made_good_by_the_next_call(outer, njit, made):
+    calls = iter([False] * made + [True])
+
+    def stop():
+        if next(calls, False):
+            raise KeyboardInterrupt
+
+    njit(stop)
+    with pytest.raises(KeyboardInterrupt):
+        outer(1)
+    assert outer(1) == 13
+    inner = sys.modules[outer.__module__].inner
+    assert inner(1) == 3
+
+
+def test_threads_that_settle_at_once_get_one_function():
     def added(value):
         return value + 2
 
     shared, together = kernel()(added), Barrier(8)
 
-    def settle():
+    def settle(_):
         together.wait()
         return shared.settle()
 
     with ThreadPoolExecutor(8) as pool:
-        found = [future.result() for future in [pool.submit(settle) for _ in range(8)]]
-    assert len(set(map(id, found))) == 1
+        assert len({id(found) for found in pool.map(settle, range(8))}) == 1
     assert shared(1) == 3

@@ -61,8 +61,23 @@ def test_a_thread_with_a_number_of_its_own_keeps_it():
     assert count_in_a_new_thread() == 2
 
 
-def test_many_rows_or_many_parameters_are_worth_threads():
-    assert worth_having(1, 1) == 1
-    assert worth_having(1_999, 250_000) == 1
-    assert worth_having(2_000, 1) is None
-    assert worth_having(1, 250_001) is None
+def test_one_that_is_told_no_number_has_that_from_before_others_came():
+    def work():
+        inherited = torch.get_num_threads()
+        with computing_with(None):
+            return inherited, torch.get_num_threads()
+
+    with computing_with(1), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() == (1, 2)
+        with computing_with(None):
+            assert torch.get_num_threads() == 1  # within the same thread it is meant
+    assert torch.get_num_threads() == 2
+    assert count_in_a_new_thread() == 2
+
+
+def test_many_rows_or_much_work_a_step_are_worth_threads():
+    assert worth_having(1, 1, 1) == 1
+    assert worth_having(1_999, 1_000, 150_000) == 1
+    assert worth_having(100, 1_000, 1_500_000) == 1  # there are but a hundred rows
+    assert worth_having(2_000, 1, 1) is None
+    assert worth_having(1_999, 1_000, 150_001) is None

@@ -15,7 +15,7 @@ class Kernel(Generic[_Inputs, _Output]):
     """A function that is compiled at its first call.
 
     What numba compiles may call nothing but what numba has compiled. So the first call puts numba's functions in the
-    place of all kernels that this one's module knows, and of those that they know.
+    place of all kernels that this one's module knows.
 
     Parameters
     ----------
@@ -33,19 +33,39 @@ class Kernel(Generic[_Inputs, _Output]):
 
     def __call__(self, *args: _Inputs.args, **kwargs: _Inputs.kwargs) -> _Output:
         """Compile the function, or take it from numba's cache, and call it."""
-        settled = self._settled
-        return (self.settle() if settled is None else settled)(*args, **kwargs)
+        return self.settle()(*args, **kwargs)
 
     def settle(self) -> Callable[_Inputs, _Output]:
         """Give numba's function, which compiles itself for each new set of types."""
-        with _settling:
-            if self._settled is None:
-                from numba import njit
+        if self._settled is None:
+            import numba  # noqa: F401  (before the lock: it takes long)
 
-                self._settled = njit(cache=True, nogil=True, **self._options)(self._function)
-                known = self._function.__globals__
-                known |= {name: thing.settle() for name, thing in known.items() if isinstance(thing, Kernel)}
-            return self._settled
+            with _settling:
+                _settle_module(self._function.__globals__)
+                if self._settled is None:  # it stands under no name there
+                    self._settled = self._make()
+        return self._settled
+
+    def _make(self) -> Callable[_Inputs, _Output]:
+        from numba import njit
+
+        return njit(cache=True, nogil=True, **self._options)(self._function)
+
+
+def _settle_module(known: dict[str, Any]) -> None:
+    """Put numba's functions in the place of the kernels that a module knows, after those of the modules it has them of.
+
+    Whoever sees one of numba's functions may call it at once. So all of a module are put in at once, when all that they
+    call are there; an error or Ctrl-C before leaves kernels, which the next call settles.
+    """
+    kernels = {name: thing for name, thing in known.items() if isinstance(thing, Kernel)}
+    for thing in kernels.values():
+        if thing._settled is None and thing._function.__globals__ is not known:
+            _settle_module(thing._function.__globals__)
+    made = {thing: thing._settled or thing._make() for thing in kernels.values()}
+    known.update({name: made[thing] for name, thing in kernels.items()})
+    for thing, settled in made.items():
+        thing._settled = settled
 
 
 def kernel(**options: Any) -> Callable[[Callable[_Inputs, _Output]], Kernel[_Inputs, _Output]]:

@@ -4,15 +4,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Up to here a step's products take a few milliseconds on one thread.
-_SMALL_MODEL = 250_000
 _FEW_ROWS = 2_000
+_SMALL_STEP = 150_000_000  # multiplications on the way there: a few milliseconds for one thread, there and back
 _entering = threading.Lock()
-_inside: list[int] = []  # threads, as often as they have entered
+_inside: list[tuple[int, int]] = []  # a thread that has entered, and its number meanwhile
 _found_first: dict[str, int] = {}
 
 
-def worth_having(n_rows: int, n_parameters: int) -> int | None:
+def worth_having(n_rows: int, n_rows_a_step: int, n_parameters: int) -> int | None:
     """Say with how many threads a model with independent posteriors is trained; ``None``: with all that there are.
 
     Threads wait for each other after every product, and one that another program keeps from its core holds up all: a
@@ -23,17 +22,19 @@ def worth_having(n_rows: int, n_parameters: int) -> int | None:
     ----------
     n_rows
         How many rows there are to train on; many take long enough for threads to be worth their risk.
+    n_rows_a_step
+        How many of them a step looks at.
     n_parameters
         How many numbers are learned.
 
     Examples
     --------
-    >>> worth_having(1_000, 120_000)
+    >>> worth_having(1_000, 576, 120_000)
     1
-    >>> worth_having(100_000, 120_000), worth_having(1_000, 10_000_000)
+    >>> worth_having(100_000, 576, 120_000), worth_having(1_000, 576, 10_000_000)
     (None, None)
     """
-    return 1 if n_rows < _FEW_ROWS and n_parameters <= _SMALL_MODEL else None
+    return 1 if n_rows < _FEW_ROWS and min(n_rows, n_rows_a_step) * n_parameters <= _SMALL_STEP else None
 
 
 @contextmanager
@@ -41,7 +42,8 @@ def computing_with(count: int | None) -> Iterator[None]:
     """Let torch compute with so many threads for a while; ``None``: with as many as it does.
 
     Each thread of a program has a number of its own, and a new one takes that which was set last, by whichever thread.
-    So one that has this very number while others are inside, where it may be theirs, leaves with what the first found.
+    One that has the number of others who are inside is taken to have it from them, and has what the first of these
+    found: inside, if that is not told, and afterwards.
 
     Examples
     --------
@@ -50,24 +52,29 @@ def computing_with(count: int | None) -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
-    if count is None:
-        yield
-        return
     import torch
 
     me = threading.get_ident()
     with _entering:
         before = torch.get_num_threads()
         first = _found_first.setdefault("count", before)
-        if before == count and me not in _inside:
+        if before in dict(_inside).values() and me not in dict(_inside):
             before = first
-        _inside.append(me)
-        torch.set_num_threads(count)
+        entry = me, before if count is None else count
+        _inside.append(entry)
+        _set(entry[1])
     try:
         yield
     finally:
         with _entering:
-            torch.set_num_threads(before)
-            _inside.remove(me)
+            _set(before)
+            _inside.remove(entry)
             if not _inside:
                 _found_first.clear()
+
+
+def _set(count: int) -> None:
+    import torch
+
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)

@@ -55,8 +55,40 @@ class Stop:
         if name == "corrvae.cli.application":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Stop())
-from corrvae.__main__ import main
-main()
+from corrvae.__main__ import run
+run()
 """
     done = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "stopped\n")
+
+
+REMAINS = """
+import sys
+from corrvae.__main__ import {0}
+
+class Remains:
+    def __del__(self):
+        print("taken down")
+
+remains, sys.argv = Remains(), ["corrvae", "--version"]
+try:
+    {0}()
+except SystemExit as ended:
+    print("caller goes on", ended.code)
+"""
+
+
+def test_the_program_takes_nothing_down_and_a_caller_of_the_command_line_goes_on():
+    program, call = (
+        subprocess.run([sys.executable, "-c", REMAINS.format(name)], capture_output=True, text=True)
+        for name in ("run", "main")
+    )
+    assert (program.returncode, program.stdout, program.stderr) == (0, f"{corrvae.__version__}\n", "")
+    assert call.stdout == f"{corrvae.__version__}\ncaller goes on 0\ntaken down\n"
+
+
+def test_the_program_can_be_profiled(tmp_path):
+    profile = tmp_path / "profile"
+    command = [sys.executable, "-m", "cProfile", "-o", str(profile), "-m", "corrvae", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == f"{corrvae.__version__}\n"
+    assert profile.stat().st_size > 0

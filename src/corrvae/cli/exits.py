@@ -77,7 +77,7 @@ def leave(ended: SystemExit) -> NoReturn:
 
     That takes half a second once torch is there, and a thread of gloo or Arrow that lets go of such an object meanwhile
     aborts the process. What is to be done at the end is done. Where there is more to it (a thread to wait for, output
-    that cannot be written), Python ends the process itself.
+    that cannot be written, a profiler, a prompt that follows), Python ends the process itself.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def leave(ended: SystemExit) -> NoReturn:
         What the command line ended with.
     """
     waits = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
-    if waits or not (ended.code is None or isinstance(ended.code, int)):
+    watched = sys.flags.interactive or sys.flags.inspect or sys.getprofile() or sys.gettrace()
+    if waits or watched or not (ended.code is None or isinstance(ended.code, int)):
         raise ended
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -110,7 +110,11 @@ def train(
     mode = model.training
     model.train()
     try:
-        with using(pay_off(data.n_vertices)), computing_with(_n_threads(model, data)), _entered(callbacks, run.ranks):
+        with (
+            using(pay_off(data.n_vertices)),
+            computing_with(_n_threads(model, data, settings)),
+            _entered(callbacks, run.ranks),
+        ):
             with listen_for_interrupt() as run.interrupt:
                 while run.stopped is None:
                     progress = run.advance()
@@ -133,10 +137,11 @@ def train(
     return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
 
 
-def _n_threads(model: CorrelatedModel, data: TrainingData) -> int | None:
+def _n_threads(model: CorrelatedModel, data: TrainingData, settings: TrainingSettings) -> int | None:
     if model.pair_network is not None:
         return None  # whatever its size, each step applies it to thousands of pairs
-    return worth_having(data.n_vertices, sum(parameter.numel() for parameter in model.parameters()))
+    n_rows_a_step = settings.vertex_batch + 2 * min(settings.edge_batch, data.n_edges)
+    return worth_having(data.n_vertices, n_rows_a_step, sum(parameter.numel() for parameter in model.parameters()))
 
 
 @contextmanager
