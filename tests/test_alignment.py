@@ -83,3 +83,13 @@ def test_a_graph_of_another_size_is_refused():
 def test_only_a_correlation_graph_will_do(wrong):
     with pytest.raises(TypeError, match=r"CorrelationGraph\.from_edges"):
         align(3, None, wrong)
+
+
+def test_the_cure_for_another_number_of_rows_is_the_one_that_helps():
+    graph = CorrelationGraph.from_edges([("ann", "bob"), ("bob", "cem")])
+    with pytest.raises(ValueError, match=r"3 vertices, but X has 2 rows.*graph\.subgraph\(ids\)"):
+        align(2, None, graph)
+    with pytest.raises(ValueError, match=r"3 vertices, but X has 4 rows.*with vertices= or n_vertices="):
+        align(4, None, graph)
+    assert align(2, None, graph.subgraph(["ann", "cem"])).graph.n_vertices == 2
+    assert align(2, None, graph[[0, 1]]).graph.n_edges == 1

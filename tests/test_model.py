@@ -138,3 +138,11 @@ def test_distinct_vertices_lead_back_to_the_edges(n_vertices, n_edges, seed):
         assert len(set(found.vertices.tolist())) == len(found.vertices)
         np.testing.assert_array_equal(found.vertices[: len(drawn)], drawn)
         np.testing.assert_array_equal(found.vertices[found.positions], edges)
+
+
+def test_multiplications_of_a_step_count_parameters_for_rows_and_pairs():
+    plain, paired = make(), make(PairBilinear(5, 2, rank=3, hidden=()))
+    of_networks = sum(parameter.numel() for parameter in plain.parameters())
+    assert plain.products_a_step(7, 100) == 7 * of_networks
+    of_pairs = sum(parameter.numel() for parameter in paired.pair_network.parameters())
+    assert paired.products_a_step(7, 100) == 7 * (of_networks + of_pairs) + 100 * 2 * 3 * 2

@@ -210,3 +210,13 @@ def test_what_is_no_number_is_found_in_shards(tmp_path, value):
         read(sharded(tmp_path, table, 25))
     if np.isnan(value):
         assert read(sharded(tmp_path, table, 25), missing=True).n_rows == 60
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "categories"])
+def test_a_column_of_text_is_named(kind):
+    columns = {"x": [1.0, 2.0], "who": ["ann", "bob"]}
+    frame = pl.DataFrame(columns) if kind == "polars" else pd.DataFrame(columns)
+    if kind == "categories":
+        frame["who"] = frame["who"].astype("category")
+    with pytest.raises(ValueError, match=r"column 'who' holds 'ann', which is not a number.*set_index"):
+        read_table(BaseEstimator(), frame, reset=True)

@@ -59,9 +59,11 @@ def align(n_rows: int, row_ids: Shaped[np.ndarray, " rows"] | None, graph: Any) 
             "CorrelationGraph.from_edges, from_scipy, from_networkx, from_pyg or from_file"
         )
     if graph.n_vertices != n_rows:
+        cure = "Name all vertices, also those without an edge, with vertices= or n_vertices= when making the graph"
+        if graph.n_vertices > n_rows:
+            cure = "graph.subgraph(ids), or graph[places], leaves out those without a row"
         raise ValueError(
-            f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows; every row is a vertex. Name all "
-            "vertices, also those without an edge, with vertices= or n_vertices= when making the graph"
+            f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows; every row is a vertex. {cure}"
         )
     if row_ids is None:
         return AlignedRows(graph.ids, graph)

@@ -191,6 +191,11 @@ class CorrelatedModel(nn.Module):
         tau = self.tau() if isinstance(self.tau, LearnedTau) else self.tau
         return PairPrior.of(tau, n_components, dtype, device)
 
+    def products_a_step(self, n_rows: int, n_pairs: int) -> int:
+        """Give about how many multiplications it takes to look at so many rows and, with a pair network, pairs."""
+        of_rows = n_rows * sum(parameter.numel() for parameter in self.parameters())
+        return of_rows if self.pair_network is None else of_rows + n_pairs * self.pair_network.products_a_pair
+
     def prepare_pairs(self, rows: Rows) -> Float[Tensor, "vertices width"]:
         """Give what the pair network needs of each vertex, from its features as they are."""
         if self.pair_network is None:

@@ -85,15 +85,36 @@ def read_table(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
 
     if isinstance(X, ShardedMatrix):
         return _read_shards(estimator, X, reset=reset, missing=missing)
-    checked = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, ensure_min_features=1
-    )
+    try:
+        checked = validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        if isinstance(checked, np.ndarray) and checked.dtype.kind == "O":  # of some frames it takes text as it is
+            checked = checked.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if (found := _find_text(X)) is None:
+            raise
+        raise ValueError(
+            f"column {found[0]!r} holds {found[1]!r}, which is not a number. Leave it out or turn it into numbers; ids "
+            "belong into the index of a pandas data frame (set_index), not into a column"
+        ) from error
     # scikit-learn gives a plain view of a memory map; the networks' table must know that it is one.
     matrix = X if isinstance(X, np.memmap) else _compact(checked)
     _check_numbers(matrix, missing)
     if isinstance(matrix, sparse.csr_array):
         matrix = sparse.csr_array(matrix, dtype=np.float32)
     return Table(matrix, _index_of(X))
+
+
+def _find_text(X: Any) -> tuple[Any, str] | None:
+    """Find the first column of a data frame that holds text, and what it holds."""
+    for name in getattr(X, "columns", ()):
+        column = np.asarray(X[name])
+        if column.dtype.kind in "OU":
+            text = next((value for value in column.tolist() if isinstance(value, str)), None)
+            if text is not None:
+                return name, text
+    return None
 
 
 def _read_shards(estimator: Any, X: ShardedMatrix, *, reset: bool, missing: bool) -> Table:

@@ -5,36 +5,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _FEW_ROWS = 2_000
-_SMALL_STEP = 150_000_000  # multiplications on the way there: a few milliseconds for one thread, there and back
+_SMALL_STEP = 150_000_000  # multiplications: a few milliseconds for one thread, there and back
 _entering = threading.Lock()
 _inside: list[tuple[int, int]] = []  # a thread that has entered, and its number meanwhile
 _found_first: dict[str, int] = {}
 
 
-def worth_having(n_rows: int, n_rows_a_step: int, n_parameters: int) -> int | None:
-    """Say with how many threads a model with independent posteriors is trained; ``None``: with all that there are.
+def worth_having(n_rows: int, n_products: int) -> int | None:
+    """Say with how many threads a model is trained; ``None``: with all that there are.
 
     Threads wait for each other after every product, and one that another program keeps from its core holds up all: a
-    step of small products then takes three times as long as on one thread, while on idle cores it saves little. It
-    depends on nothing else, so that a run that is resumed makes the same choice.
+    step of small products then takes three times as long as on one thread, or a hundred times, while on idle cores it
+    saves little. It depends on nothing else, so that a run that is resumed makes the same choice.
 
     Parameters
     ----------
     n_rows
         How many rows there are to train on; many take long enough for threads to be worth their risk.
-    n_rows_a_step
-        How many of them a step looks at.
-    n_parameters
-        How many numbers are learned.
+    n_products
+        About how many multiplications the way there takes in each step.
 
     Examples
     --------
-    >>> worth_having(1_000, 576, 120_000)
+    >>> worth_having(1_000, 10**7)
     1
-    >>> worth_having(100_000, 576, 120_000), worth_having(1_000, 576, 10_000_000)
+    >>> worth_having(100_000, 10**7), worth_having(1_000, 10**9)
     (None, None)
     """
-    return 1 if n_rows < _FEW_ROWS and min(n_rows, n_rows_a_step) * n_parameters <= _SMALL_STEP else None
+    return 1 if n_rows < _FEW_ROWS and n_products <= _SMALL_STEP else None
 
 
 @contextmanager

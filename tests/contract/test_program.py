@@ -92,3 +92,22 @@ def test_the_program_can_be_profiled(tmp_path):
     command = [sys.executable, "-m", "cProfile", "-o", str(profile), "-m", "corrvae", "--version"]
     assert subprocess.run(command, capture_output=True, text=True).stdout == f"{corrvae.__version__}\n"
     assert profile.stat().st_size > 0
+
+
+def first_word(words, stdout):
+    buffered = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": str(Path(corrvae.__file__).parent.parent)}
+    command = [sys.executable, "-m", "corrvae", *words]
+    return subprocess.run(command, env=buffered, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("fit", "--help")])
+def test_a_reader_who_has_seen_enough_is_no_failure_and_a_full_disk_is_one(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = first_word(words, writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            ended = first_word(words, full)
+        assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)

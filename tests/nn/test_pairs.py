@@ -2,7 +2,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from corrvae.nn import DenseRows, PairNetwork, Rows
+from corrvae.nn import DenseRows, PairBilinear, PairMetric, PairNetwork, PairPerceptron, Rows
 
 
 class Product(PairNetwork):
@@ -30,3 +30,13 @@ def test_pairs_within_a_set():
     x = torch.randn(4, 2)
     expected = torch.stack([x[i] * x[j] for i in range(4) for j in range(i + 1, 4)])
     torch.testing.assert_close(Product().within(x), expected)
+
+
+def test_multiplications_for_each_pair():
+    assert PairPerceptron(7, 3, hidden=(5,)).products_a_pair == 5 * 3
+    assert PairPerceptron(7, 3, hidden=(5, 4)).products_a_pair == 2 * (5 * 4 + 4) + 4 * 3  # the middle in both orders
+    assert PairBilinear(7, 3, rank=4).products_a_pair == 4 * 2 * 3
+    assert PairMetric(7, 3).products_a_pair < PairBilinear(7, 3).products_a_pair
+    own = Product()
+    own.weight = torch.nn.Parameter(torch.ones(11, 2))
+    assert own.products_a_pair == 22

@@ -83,3 +83,9 @@ def test_columns_have_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr(text_module, "MOST_COLUMNS", 2)
     with pytest.raises(DataFileError, match="it has 3 columns, more than 2; write so wide a table as Parquet"):
         TextTable(path)
+
+
+def test_a_header_alone_is_told_as_a_table_without_rows(tmp_path):
+    said = "has no rows: its one line, line 1, names the columns"
+    assert refused(tmp_path, "person,tea,coffee\n") == said
+    assert "line 2 has 'two'" in refused(tmp_path, "id,tea,coffee,soap\nann,two,3,4\n")

@@ -232,8 +232,9 @@ def test_global_state_is_left_alone():
     assert all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy_state, strict=True))  # noqa: NPY002
 
 
-@pytest.mark.parametrize(("pair", "n_threads"), [(None, 1), ("bilinear", 2)])
-def test_small_steps_keep_to_one_thread(pair, n_threads):
+@pytest.mark.parametrize(("pair", "limit", "n_threads"), [(None, 10**6, 1), ("bilinear", 10**6, 1), (None, 10, 2)])
+def test_small_steps_keep_to_one_thread(pair, limit, n_threads, monkeypatch):
+    monkeypatch.setattr("corrvae.threads._SMALL_STEP", limit)
     seen, before = set(), torch.get_num_threads()
     torch.set_num_threads(2)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast, final
 import typer
 from typer.core import TyperGroup
 
-from corrvae.cli.exits import BAD_INPUT, INTERRUPTED
+from corrvae.cli.exits import BAD_INPUT, INTERRUPTED, drop_output, plainly
 from corrvae.cli.together import speaks
 
 # What the command line is wrong by; typer names this one kind of it alone, and some versions carry their own click.
@@ -42,6 +42,19 @@ class PlainGroup(TyperGroup):
             if not standalone_mode:
                 raise
             ended = _AFTER_CTRL_C
+        except SystemExit as early:  # by the library below, of a reader who has seen enough of the help
+            if not (standalone_mode and isinstance(early.__context__, BrokenPipeError)):
+                raise
+            drop_output()
+            ended = 0
+        except OSError as error:  # of help that cannot be written: commands tell their own
+            if not standalone_mode:
+                raise
+            try:
+                with plainly():
+                    raise error
+            except typer.Exit as told:
+                ended = told.exit_code
         if standalone_mode and ended == _AFTER_CTRL_C:
             typer.echo("stopped", err=True)
             sys.exit(INTERRUPTED)

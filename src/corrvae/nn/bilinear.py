@@ -54,6 +54,11 @@ class PairBilinear(PairNetwork):
         """Give each vertex's vectors [p, q], each entry for all latent dimensions side by side."""
         return self.rest(self.first(rows))
 
+    @property
+    def products_a_pair(self) -> int:
+        """Those of the short vectors."""
+        return 2 * self.rank * self.n_components
+
     def pre_activation(
         self,
         prepared: Float[Tensor, "vertices width"],

@@ -59,6 +59,11 @@ class PairMetric(PairNetwork):
             raise TypeError(f"the encoder's means are asked for, as DenseRows; got {type(rows).__name__}")
         return self.image(rows.values)
 
+    @property
+    def products_a_pair(self) -> int:
+        """Those of a distance, and of its slopes."""
+        return 2 * self.n_components
+
     def pre_activation(
         self,
         prepared: Float[Tensor, "vertices width"],

@@ -50,6 +50,11 @@ class PairNetwork(nn.Module, ABC):
     ) -> Float[Tensor, "pairs dim"]:
         """Give a for the pairs (first, second) of positions in `prepared`."""
 
+    @property
+    def products_a_pair(self) -> int:
+        """About how many multiplications a pair takes; as many as there are parameters, if a network says nothing."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
     def block(
         self, prepared_i: Float[Tensor, "rows width"], prepared_j: Float[Tensor, "columns width"]
     ) -> Float[Tensor, "rows columns dim"]:

@@ -55,6 +55,11 @@ class PairPerceptron(PairNetwork):
         check_columns(rows, len(self.weight))
         return rows.affine(self.weight, torch.cat([torch.zeros_like(self.bias), self.bias]))
 
+    @property
+    def products_a_pair(self) -> int:
+        """Those of the layers after the first, of which the last serves both orders at once."""
+        return 2 * sum(parameter.numel() for parameter in self.middle.parameters()) + self.last.weight.numel()
+
     def pre_activation(
         self,
         prepared: Float[Tensor, "vertices width"],

@@ -118,6 +118,8 @@ class TextTable(TableFile):
                 if kind == "key" and not fields[k]:
                     raise DataFileError(self.path, f"line {line} has nothing in {self.name_of(k)}")
                 if kind == "number" and fields[k] not in MISSING and not _is_number(fields[k]):
+                    if self._form.names is None and next(islice(self._rows(), 1, None), None) is None:
+                        raise DataFileError(self.path, f"has no rows: its one line, line {line}, names the columns")
                     hint = "; decimals are parted by a point" if "," in fields[k] else ""
                     raise DataFileError(
                         self.path, f"line {line} has {fields[k]!r} in {self.name_of(k)}, which is not a number{hint}"

@@ -138,10 +138,11 @@ def train(
 
 
 def _n_threads(model: CorrelatedModel, data: TrainingData, settings: TrainingSettings) -> int | None:
-    if model.pair_network is not None:
-        return None  # whatever its size, each step applies it to thousands of pairs
-    n_rows_a_step = settings.vertex_batch + 2 * min(settings.edge_batch, data.n_edges)
-    return worth_having(data.n_vertices, n_rows_a_step, sum(parameter.numel() for parameter in model.parameters()))
+    """Say with how many threads to train; ``None``: with all that there are."""
+    n_drawn, n_edges = min(settings.vertex_batch, data.n_vertices), min(settings.edge_batch, data.n_edges)
+    n_rows = min(data.n_vertices, n_drawn + 2 * n_edges)
+    n_pairs = n_drawn * (n_drawn - 1) // 2 if settings.pair_batch is None else settings.pair_batch
+    return worth_having(data.n_vertices, model.products_a_step(n_rows, n_edges + n_pairs))
 
 
 @contextmanager
