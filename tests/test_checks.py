@@ -6,14 +6,7 @@ import pytest
 from scipy import sparse
 
 from corrvae import CorrelatedVAE, CorrelationGraph
-from corrvae.checks import (
-    check_first_batch,
-    check_run,
-    mention_empty_rows,
-    mention_ids,
-    refuse_graph_as_target,
-    refuse_without_edges,
-)
+from corrvae.checks import check_first_batch, check_run, check_y, mention_empty_rows, mention_ids, refuse_without_edges
 from corrvae.nn.likelihoods import Gaussian, Poisson
 from support.pairs import QUICK, paired_rows
 from support.unchecked import unchecked
@@ -141,8 +134,8 @@ def test_fit_checks_what_is_drawn_anew():
 
 def test_a_graph_in_the_place_of_labels_is_refused():
     graph = CorrelationGraph.from_edges([(0, 1)])
-    refuse_graph_as_target(None)
-    refuse_graph_as_target([0, 1])
+    check_y(None)
+    check_y([0, 1])
     with pytest.raises(TypeError, match=r"give the graph by name: fit\(X, graph=graph\)"):
         CorrelatedVAE(2, max_steps=1).fit(np.eye(2), graph)
     with pytest.raises(TypeError, match="give the graph by name"):

@@ -90,12 +90,12 @@ def mention_ids(ids: Shaped[np.ndarray, " rows"]) -> None:
         warnings.warn(f"this model can be fitted but not saved: {error}", UserWarning, stacklevel=3)
 
 
-def refuse_graph_as_target(y: Any) -> None:
+def check_y(y: Any) -> None:
     """Refuse a graph where scikit-learn has labels, which are ignored.
 
     Examples
     --------
-    >>> refuse_graph_as_target(CorrelationGraph.from_edges([(0, 1)]))
+    >>> check_y(CorrelationGraph.from_edges([(0, 1)]))
     Traceback (most recent call last):
     TypeError: y, the second argument, is ignored; give the graph by name: fit(X, graph=graph)
     """

@@ -15,14 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corrvae.alignment import AlignedRows, align
 from corrvae.bound import evidence_bound
 from corrvae.building import Architecture
-from corrvae.checks import (
-    check_first_batch,
-    check_run,
-    mention_empty_rows,
-    mention_ids,
-    refuse_graph_as_target,
-    refuse_without_edges,
-)
+from corrvae.checks import check_first_batch, check_run, check_y, mention_empty_rows, mention_ids, refuse_without_edges
 from corrvae.fitting import FitData, Seeds, plan_fit, run_plan, settings_of
 from corrvae.generation import PriorSample, expected_features, sample_prior, tau_of
 from corrvae.graphs import CorrelationGraph, spanning_weights
@@ -256,7 +249,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5), graph=CorrelationGraph([[0, 1]], 5)).n_steps_
         3
         """
-        refuse_graph_as_target(y)
+        check_y(y)
         check_parameters(self)
         saving = (checkpoint, checkpoint_steps, checkpoint_minutes)
         check_run(self, *saving)
@@ -388,7 +381,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         True
         """
         check_is_fitted(self)
-        refuse_graph_as_target(y)
+        check_y(y)
         table = self._read(X)
         self.model_.likelihood.check(table.matrix)
         edges, weights = None, None

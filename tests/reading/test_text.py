@@ -86,6 +86,4 @@ def test_columns_have_an_end(tmp_path, monkeypatch):
 
 
 def test_a_header_alone_is_told_as_a_table_without_rows(tmp_path):
-    said = "has no rows: its one line, line 1, names the columns"
-    assert refused(tmp_path, "person,tea,coffee\n") == said
-    assert "line 2 has 'two'" in refused(tmp_path, "id,tea,coffee,soap\nann,two,3,4\n")
+    assert refused(tmp_path, "person,tea,coffee\n") == "has no rows: its one line, line 1, names the columns"
