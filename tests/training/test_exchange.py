@@ -1,5 +1,6 @@
 """Several ranks against one: the same steps, the same model, the same errors on all."""
 
+import gc
 import signal
 from dataclasses import replace
 from functools import partial
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import Parameter
+from torch.nn.parallel import DistributedDataParallel
 
 from corrvae import CorrelatedVAE, CorrelationGraph
 from corrvae.errors import FolderError, LostRankError, TrainingError
@@ -204,6 +206,26 @@ def fit_together():
     return model.fit(small_matrix(), graph=ring).embedding_
 
 
+def hold_on_to_an_error():
+    """Say of what led gradients together whether it still has the process group, while a step's error keeps it."""
+    gc.collect()
+    before = {id(thing) for thing in gc.get_objects() if isinstance(thing, DistributedDataParallel)}
+    model, steps = small_model(), iter(range(3))
+    own = model.terms
+
+    def fail_at_last(*given, **named):
+        if next(steps, None) is None:
+            raise ArithmeticError("no more")
+        return own(*given, **named)
+
+    model.terms = fail_at_last
+    with pytest.raises(ArithmeticError, match="no more") as kept:
+        train(model, small_data(), small_settings())
+    assert kept.value.__traceback__ is not None
+    found = [thing for thing in gc.get_objects() if isinstance(thing, DistributedDataParallel)]
+    return [hasattr(thing, "reducer") or hasattr(thing, "logger") for thing in found if id(thing) not in before]
+
+
 def everything(folder):
     ranks = current_ranks()
     tensors = {"a": torch.arange(3.0).reshape(1, 3), "b": torch.tensor(True), "c": torch.tensor([], dtype=torch.int64)}
@@ -216,6 +238,7 @@ def everything(folder):
         "failures": fail_first(folder.parent),
         "stopped": stop_one(),
         "fitted": fit_together(),
+        "held": hold_on_to_an_error(),
         "heard": hear(ranks, [ranks.index, "é", None]),
         "handed": hand_out(ranks, tensors if ranks.is_first else {}),
         "agreed": agree(ranks, {"total": float(ranks.index)}, asked=ranks.index == 1, failed=False),
@@ -285,6 +308,11 @@ def assert_same_training(found, expected):
     assert history.keys() == true_history.keys()
     for name in true_history.keys() - {"seconds"}:
         assert history[name] == pytest.approx(true_history[name], rel=1e-4, abs=1e-5)
+
+
+def test_an_error_that_is_kept_does_not_keep_the_process_group(two):
+    """Its threads could wait for the interpreter's lock while the interpreter waits for them."""
+    assert [results["held"] for results in two] == [[False], [False]]
 
 
 def test_a_training_of_two_ranks_is_one_of_one_rank(two):

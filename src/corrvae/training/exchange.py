@@ -80,6 +80,16 @@ class GradientExchange:
             terms.climb()
         return terms
 
+    def close(self) -> None:
+        """Let go of the process group while others still have it.
+
+        Whoever lets go last waits for the group's threads, which may wait for the interpreter's lock. Torch gives that
+        up meanwhile, but not where the last one is the reducer, which an error's traceback can keep for long.
+        """
+        if self._parallel is not None:
+            del self._parallel.reducer, self._parallel.logger
+            self._parallel = None
+
 
 @final
 class _Step(nn.Module):

@@ -132,6 +132,7 @@ def train(
     except LostRankError as error:
         raise run.lost(error) from error
     finally:
+        run.close()
         model.train(mode)
     run.finish()
     return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)

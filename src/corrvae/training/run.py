@@ -184,6 +184,11 @@ class Run:
             self.model.load_state_dict(self.best.weights)
         self._check_weights()  # no term has seen yet what the last step made of them
 
+    def close(self) -> None:
+        """Let go of the other ranks, whether or not the run is over."""
+        if self._exchange is not None:
+            self._exchange.close()
+
     def lost(self, error: LostRankError) -> LostRankError:
         """Say of a lost rank when it was, and where the last checkpoint is."""
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
