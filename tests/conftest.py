@@ -1,6 +1,7 @@
 """Check shapes and types of every annotated function while testing, and set up hypothesis."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,10 @@ def _checked_modules() -> list[str]:
 
 
 install_import_hook(_checked_modules(), "support.typecheck.check")
+
+# A shell that starts this in the background has it ignore Ctrl-C, which some tests send to themselves and wait for.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 support.offline.guard()
 support.offline.guard_children()
