@@ -351,3 +351,19 @@ def test_all_files_have_the_mode_that_the_user_wants(mask, tmp_path):
     modes = {place.name: place.stat().st_mode & 0o777 for place in (tmp_path / "run").iterdir()}
     names = ("config.json", "model.safetensors", "arrays.safetensors", "t.parquet")
     assert modes == dict.fromkeys(names, 0o666 & ~mask)
+
+
+def test_a_folder_that_goes_while_it_is_looked_at_is_looked_for_again(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+
+    def look():
+        if not folder.exists():
+            return "gone"
+        folder.rmdir()
+        return [*folder.iterdir()]
+
+    assert persistence._while_it_stays(folder, look) == "gone"
+    folder.mkdir()
+    with pytest.raises(FileNotFoundError):
+        persistence._while_it_stays(folder, (folder / "never").stat)

@@ -369,12 +369,12 @@ def _read_regular(place: Path, most: int) -> bytes:
 
 
 def _while_it_stays(folder: Path, look: Callable[[], _Seen]) -> _Seen:
-    """Look at a folder, and look again if what was found is wrong but another folder has taken its name meanwhile."""
+    """Look at a folder, and look again if what was found is wrong but it went, or another took its name, meanwhile."""
     for _ in range(_READ_TRIES):
         before = _identity(folder)
         try:
             return look()
-        except FolderError:
+        except (FolderError, FileNotFoundError):
             if _identity(folder) == before:
                 raise
     return look()
