@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint docs bench audit format wheel clean
+.PHONY: demo test docs bench format wheel clean
 
 demo: $(VENV)/.installed  ## VAE, CVAE_ind and CVAE_corr on a small tree: a table, and a report with pictures
 	$(BIN)/corrvae demo
@@ -16,16 +16,12 @@ test: $(VENV)/.installed-dev  ## lint, type-check, test
 	$(BIN)/python -m pytest
 
 docs: $(VENV)/.installed-docs  ## the documentation, in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict
 
 bench: $(VENV)/.installed-bench  ## every benchmark; BENCH="spanning_weights" for one
 	@for name in $(or $(BENCH),$(basename $(notdir $(wildcard benchmarks/[a-z]*.py)))); do \
 		grep -q __main__ benchmarks/$$name.py || continue; \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
-
-audit: $(VENV)/.installed-dev  ## the licences of all that comes along; VULNERABILITIES=1 asks for known ones too
-	$(if $(VULNERABILITIES),$(PIP) pip-audit)
-	$(BIN)/python tools/audit.py $(if $(VULNERABILITIES),--vulnerabilities)
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

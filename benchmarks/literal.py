@@ -25,20 +25,20 @@ class LiteralModel(nn.Module):
         )
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Give mean and standard deviation."""
+        """Return mean and standard deviation."""
         mean, spread = self.encoder(x).chunk(2, dim=1)
         return mean, softplus(spread) + 1e-4
 
     def correlation(self, x_i: Tensor, x_j: Tensor) -> Tensor:
-        """Give the correlation of each pair, averaged over both orders before tanh."""
+        """Return the correlation of each pair, averaged over both orders before tanh."""
         there = self.pair(torch.cat([x_i, x_j], dim=1))
         back = self.pair(torch.cat([x_j, x_i], dim=1))
         return torch.tanh((there + back) / 2)
 
     @torch.no_grad()
     def copy_weights(self, model: CorrelatedModel) -> None:
-        """Take over a library model's weights, concatenating what it holds in halves."""
-        encoder, decoder, pair = model.encoder, model.decoder, model.pair_network
+        """Copy a library model's weights, concatenating what it holds in halves."""
+        encoder, decoder, pair = model.encoder, model.decoder, getattr(model.family, "pair_network", None)
         self.encoder[0].weight.copy_(encoder.first.weight.T)
         self.encoder[0].bias.copy_(encoder.first.bias)
         self.encoder[2].load_state_dict(encoder.rest[1].state_dict())

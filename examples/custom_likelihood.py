@@ -1,4 +1,4 @@
-"""Bring a likelihood of your own: Student's t, for measurements some of which are badly wrong.
+"""Use your own likelihood: Student's t, for measurements some of which are badly wrong.
 
 Run: python examples/custom_likelihood.py
 """
@@ -16,21 +16,21 @@ FREEDOM = 3.0
 
 
 class StudentT(EntrywiseLikelihood):
-    """Each feature is Student's t around the decoder's output, with a scale of its own that is learned."""
+    """Each feature is Student's t around the decoder's output, with its own learned scale."""
 
-    domain = "finite numbers"  # what the error message says when a feature is something else
+    domain = "finite numbers"  # for the error message if a feature is something else
 
     def __init__(self, n_features):
         super().__init__(n_features)
         self.log_scale = nn.Parameter(torch.zeros(n_features))
 
     def entry_log_prob(self, outputs, values, columns):
-        """Give the log-probability of each value; sparse rows and missing entries follow from it."""
+        """Return the log-probability of each value; sparse rows and missing entries follow from it."""
         scale = self.log_scale[columns].exp()
         return torch.distributions.StudentT(FREEDOM, outputs, scale, validate_args=False).log_prob(values)
 
     def mean(self, outputs, totals=None):
-        """Give the expected features."""
+        """Return the expected features."""
         return outputs
 
     def sample(self, outputs, generator, totals=None):
@@ -38,12 +38,8 @@ class StudentT(EntrywiseLikelihood):
         noise = torch.from_numpy(generator.standard_t(FREEDOM, tuple(outputs.shape))).to(outputs)
         return outputs + self.log_scale.exp() * noise
 
-    def admits(self, values):
-        """Say which values the likelihood can explain."""
-        return np.isfinite(values)
 
-
-# A chain of 300 places whose measurements change slowly from one to the next; three in a hundred are off by a lot.
+# A chain of 300 places whose measurements change slowly from one to the next; three in a hundred are far off.
 rng = np.random.default_rng(0)
 position = np.cumsum(rng.normal(scale=0.2, size=(300, 2)), axis=0)
 truth = np.tanh(position @ rng.normal(size=(2, 20)))
@@ -52,14 +48,14 @@ wrong = rng.random(X.shape) < 0.03
 X[wrong] += rng.normal(scale=10.0, size=wrong.sum())
 graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(299)])
 
-settings = {"hidden": (50,), "max_steps": 600, "learning_rate": 3e-3, "random_state": 0}
+settings = {"hidden": (50,), "max_steps": 400, "learning_rate": 3e-3, "random_state": 0}
 for name, likelihood in (("gaussian", "gaussian"), ("StudentT", StudentT)):
     model = CorrelatedVAE(3, likelihood=likelihood, **settings).fit(X, graph=graph)
     error = np.abs(model.reconstruct(X) - truth)
-    print(f"{name}: mean error of what is reconstructed {error.mean():.3f}, where wrong {error[wrong].mean():.3f}")
+    print(f"{name}: mean error of the reconstruction {error.mean():.3f}, at wrong entries {error[wrong].mean():.3f}")
 
-# Code is never read from a model's folder: whoever loads it brings the class.
+# A model folder holds no code: pass the class when loading.
 with tempfile.TemporaryDirectory() as folder:
     model.save(f"{folder}/run")
     again = load(f"{folder}/run", likelihood=StudentT)
-    print(f"loaded again, it embeds alike: {np.allclose(again.transform(X), model.transform(X))}")
+    print(f"same embedding after loading: {np.array_equal(again.transform(X), model.transform(X))}")

@@ -1,6 +1,6 @@
 """Match two lists: customers of two shops, some of whom are known to be the same person.
 
-Two shops sell different things, so comparing baskets item by item says nothing. The known pairs are the edges of the
+The shops sell different things, so comparing baskets item by item is useless. The known pairs are the edges of the
 graph; from them the model learns which items of one shop go with which of the other.
 
 Run: python examples/matching.py
@@ -11,7 +11,7 @@ import pandas as pd
 
 from corrvae import CorrelatedVAE, CorrelationGraph
 
-N_PEOPLE, N_KNOWN, N_ITEMS = 600, 450, 60
+N_PEOPLE, N_KNOWN, N_ITEMS = 500, 400, 60
 rng = np.random.default_rng(0)
 
 # Everybody has a taste; each shop has items that please some tastes more than others.
@@ -33,7 +33,7 @@ nothing = np.zeros_like(left_counts)
 counts = np.vstack([np.hstack([left_counts, nothing]), np.hstack([nothing, right_counts])])
 X = pd.DataFrame(counts, index=left_ids + right_ids, columns=[f"item {i}" for i in range(2 * N_ITEMS)])
 
-# Those whose pair is known are trained on; the others are only looked for.
+# Known pairs are edges; the others are to be found.
 known = [(f"a{person}", f"b{person}") for person in range(N_KNOWN)]
 graph = CorrelationGraph.from_edges(known, vertices=left_ids + right_ids)
 unknown_left, unknown_right = left_ids[N_KNOWN:], right_ids[N_KNOWN:]
@@ -45,12 +45,12 @@ def share_found(model: CorrelatedVAE) -> float:
     return float(np.mean([left[1:] == right[1:] for left, right in matches.id_pairs]))
 
 
-settings = {"likelihood": "multinomial", "normalize": "l2", "hidden": (100,), "max_steps": 800, "random_state": 0}
-vae = CorrelatedVAE(8, **settings).fit(X)
-cvae = CorrelatedVAE(8, tau=0.99, **settings).fit(X, graph=graph)
-print(f"{len(unknown_left)} customers on each side; by chance {1 / len(unknown_left):.3f} are matched rightly")
+settings = {"hidden": (100,), "max_steps": 400, "random_state": 0}
+vae = CorrelatedVAE(8, **settings).fit(X)  # mostly zeros: likelihood="auto" chooses the multinomial
+cvae = CorrelatedVAE(8, **settings).fit(X, graph=graph)
+print(f"{len(unknown_left)} customers on each side; by chance {1 / len(unknown_left):.3f} are matched correctly")
 print(f"without the known pairs (VAE)     {share_found(vae):.3f}")
 print(f"with the known pairs (CVAE_ind)   {share_found(cvae):.3f}")
 
-best = cvae.kneighbors(unknown_left[0], n_neighbors=3, metric="log_odds", candidates=unknown_right)
+best = cvae.kneighbors(ids=unknown_left[0], n_neighbors=3, metric="log_odds", candidates=unknown_right)
 print(f"the best three for {unknown_left[0]}: {', '.join(best.ids)}, with log-odds {best.scores.round(1)}")

@@ -10,26 +10,24 @@ from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
 
 novel = nx.les_miserables_graph()
 
-# The number of common scenes becomes the conductance of an edge: how sure a correlation is.
+# The number of common scenes is the conductance of an edge: how sure a correlation is.
 graph = CorrelationGraph.from_networkx(novel, conductance="weight")
 print(graph)
 
-# An edge counts by the share of spanning trees that contain it, which grows with its conductance: 1 for the only way
-# to somebody, little within a crowd.
+# An edge counts by the share of spanning trees that contain it: 1 for the only link to somebody, little in a crowd.
 weights = spanning_weights(graph).weights
 order = np.argsort(weights)
 for edge in (*order[:2], *order[-2:]):
     print(f"{' and '.join(graph.id_pairs[edge])}: weight {weights[edge]:.2f}")
 
-# Features of a character: scenes shared with each of the others, and a place for itself.
+# Features of a character: scenes shared with each of the others, and one of its own.
 counts = graph.to_scipy().toarray() + np.eye(graph.n_vertices)
-model = CorrelatedVAE(
-    4, likelihood="multinomial", normalize="l2", tau=0.9, hidden=(50,), max_steps=400, random_state=0
-).fit(counts, graph=graph)
+model = CorrelatedVAE(4, likelihood="multinomial", tau=0.9, hidden=(50,), max_steps=300, random_state=0)
+model.fit(counts, graph=graph)
 
-near = model.kneighbors("Valjean", n_neighbors=5, exclude="self")
+near = model.kneighbors(ids="Valjean", n_neighbors=5)
 print(f"nearest to Valjean: {', '.join(near.ids)}")
-unlinked = model.kneighbors("Valjean", n_neighbors=3, exclude=model.graph_)
+unlinked = model.kneighbors(ids="Valjean", n_neighbors=3, exclude=graph)
 print(f"nearest whom Valjean does not meet: {', '.join(unlinked.ids)}")
 
 # Back to networkx: attributes of nodes and edges.

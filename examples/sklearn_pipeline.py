@@ -1,4 +1,4 @@
-"""Use the model inside scikit-learn: a pipeline, a grid search that slices the graph along with the rows, a classifier.
+"""Use the model inside scikit-learn: a pipeline, a grid search that slices the graph with the rows, a classifier.
 
 Run: python examples/sklearn_pipeline.py
 """
@@ -15,22 +15,22 @@ from corrvae import CorrelatedVAE, CorrelationGraph
 N_PAIRS, N_FEATURES = 200, 30
 rng = np.random.default_rng(0)
 
-# Two noisy looks at each of 200 things; the looks are joined by an edge. The label is a property of the thing.
+# Two noisy observations of each of 200 things, joined by an edge. The label is a property of the thing.
 thing = np.repeat(rng.normal(size=(N_PAIRS, 4)), 2, axis=0)
 X = thing @ rng.normal(size=(4, N_FEATURES)) + 3.0 * rng.normal(size=(2 * N_PAIRS, N_FEATURES))
 label = (thing[:, 0] > 0).astype(int)
 graph = CorrelationGraph.from_edges(np.arange(2 * N_PAIRS).reshape(N_PAIRS, 2), n_vertices=2 * N_PAIRS)
 
-# With metadata routing, `graph=` finds its way through pipelines and searches to the model by itself.
+# With metadata routing, `graph=` reaches the model through pipelines and searches. Parameters of a family have names
+# such as correlatedvae__family__gamma_mi.
 sklearn.set_config(enable_metadata_routing=True)
-
-pipeline = make_pipeline(StandardScaler(), CorrelatedVAE(4, hidden=(50,), max_steps=150, random_state=0))
+pipeline = make_pipeline(StandardScaler(), CorrelatedVAE(4, hidden=(50,), max_steps=100, random_state=0))
 search = GridSearchCV(
     pipeline,
     {"correlatedvae__tau": [0.5, 0.9, 0.99]},
     cv=KFold(3),  # consecutive rows stay together, so that edges lie within a fold
 )
-search.fit(X, graph=graph)  # every fold gets the subgraph among its rows
+search.fit(X, graph=graph)  # every fold gets the subgraph of its rows
 print("evidence lower bound per row, on rows not trained on:")
 for parameters, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
     print(f"  tau = {parameters['correlatedvae__tau']}: {score:.2f}")

@@ -6,52 +6,61 @@ import pytest
 
 from corrvae.errors import CorrvaeError, DataFileError, FolderError, TrainingError
 
+TWINS = [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))]
+
 
 @pytest.mark.parametrize("path", ["folder/edges.csv", Path("folder/edges.csv")])
-def test_a_file_error_names_the_file_and_the_problem(path):
-    error = DataFileError(path, "line 3 has 1 field")
-    assert error.path == Path("folder/edges.csv")
-    assert error.problem == "line 3 has 1 field"
-    assert str(error) == f"{Path('folder/edges.csv')}: line 3 has 1 field"
+def test_a_file_error_names_the_file_the_line_and_the_problem(path):
+    error = DataFileError(path, "there is one column", line=3)
+    assert (error.path, error.problem, error.line) == (Path("folder/edges.csv"), "there is one column", 3)
+    assert str(error) == f"{Path('folder/edges.csv')}, line 3: there is one column"
+    assert str(DataFileError(path, "it is empty")) == f"{Path('folder/edges.csv')}: it is empty"
 
 
-def test_a_file_error_can_be_caught_as_either_kind():
-    assert issubclass(DataFileError, CorrvaeError)
-    assert issubclass(DataFileError, ValueError)
-    assert not issubclass(CorrvaeError, ValueError)
+def test_a_folder_error_names_the_folder_and_has_no_number():
+    error = FolderError("run", "it is empty")
+    assert (error.path, error.problem, str(error)) == (Path("run"), "it is empty", "run: it is empty")
+    assert error.errno is None
 
 
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
-def test_errors_survive_a_trip_between_processes(twin):
-    error = DataFileError(Path("edges.csv"), "is empty")
+@pytest.mark.parametrize(
+    ("kind", "of_python"), [(DataFileError, ValueError), (FolderError, OSError), (TrainingError, ArithmeticError)]
+)
+def test_errors_can_be_caught_as_ours_or_as_pythons(kind, of_python):
+    assert issubclass(kind, CorrvaeError)
+    assert issubclass(kind, of_python)
+    assert not issubclass(CorrvaeError, of_python)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        CorrvaeError("a run broke"),
+        DataFileError(Path("edges.csv"), "it is empty", 7),
+        FolderError("run", "it is empty"),
+        TrainingError(12, "the edge term", (3, 4), Path("run/checkpoint")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_a_trip_between_processes(error, twin):
     again = twin(error)
-    assert type(again) is DataFileError
-    assert (again.path, again.problem, str(again)) == (error.path, error.problem, str(error))
-    plain = twin(CorrvaeError("a run broke"))
-    assert type(plain) is CorrvaeError
-    assert str(plain) == "a run broke"
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
 
 
-def test_a_folder_error_names_the_folder_and_the_problem():
-    error = FolderError("run", "is empty")
-    assert (error.path, str(error)) == (Path("run"), "run: is empty")
-    assert isinstance(error, CorrvaeError)
-
-
-def test_a_training_error_says_where_it_happened():
-    error = pickle.loads(pickle.dumps(TrainingError(1200, "edge", tuple(range(12)), Path("saved/step-1000"))))
-    assert (error.step, error.term, error.rows[:2], error.checkpoint) == (1200, "edge", (0, 1), Path("saved/step-1000"))
-    assert "1,200 steps edge" in str(error)
+def test_a_training_error_says_where_it_happened_and_what_to_do():
+    error = TrainingError(1200, "the edge term", tuple(range(12)), Path("saved"))
+    assert str(error).startswith("the edge term is infinite or not a number after 1,200 steps (rows 0, 1, 2,")
     assert "9, ...)" in str(error)
-    assert f"last checkpoint is {Path('saved/step-1000')}" in str(error)
-    assert "look at these rows" in str(error)
     assert 'normalize="log1p"' in str(error)
-    assert "--normalize log1p" in str(error)
-    nowhere = str(TrainingError(0, "edge", (), None))
-    assert "no checkpoint" in nowhere
-    assert "these rows" not in nowhere
+    assert str(error).endswith("The last checkpoint is saved.")
+    nowhere = str(TrainingError(0, "the edge term"))
+    assert "rows 0" not in nowhere
+    assert "checkpoint" not in nowhere
 
 
-@pytest.mark.parametrize(("step", "said"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (1001, "1,001 steps")])
-def test_one_step_is_not_many(step, said):
-    assert str(TrainingError(step, "the edge term", (), None)).startswith(f"after {said} the edge term is infinite")
+def test_rows_are_spoken_of_only_where_they_are_known():
+    assert "Check these rows" in str(TrainingError(0, "the edge term", (3,)))
+    assert "these rows" not in str(TrainingError(3, "the weight decoder.bias"))

@@ -1,75 +1,53 @@
-"""What can go wrong with files and folders.
+"""The errors of corrvae: each names what was found, where, and what to do.
 
-Bad values raise ``ValueError`` and ``TypeError`` in scikit-learn's manner. A problem with a file or folder raises one
-of these, which carry its path.
+Wrong values raise `ValueError` or `TypeError`; these classes are for files, folders and training.
 """
 
-from errno import ENOENT
 from pathlib import Path
+from typing import final
 
 
 class CorrvaeError(Exception):
-    """Base of every error that corrvae raises about files, folders and runs.
-
-    Examples
-    --------
-    >>> from corrvae import load
-    >>> try:
-    ...     load("there/is/no/such/folder")
-    ... except CorrvaeError as error:
-    ...     print(type(error).__name__)
-    FolderError
-    """
+    """Base class of the errors below."""
 
 
+@final
 class DataFileError(CorrvaeError, ValueError):
-    """A data file that cannot be read as what it should be.
+    """A data file that cannot be read.
 
     Attributes
     ----------
     path : pathlib.Path
         The file.
     problem : str
-        What is wrong with it.
+        What is wrong with it, and what to do.
+    line : int or None
+        The line, counted from 1.
 
     Examples
     --------
-    >>> print(DataFileError("edges.csv", "line 3 has one column"))
-    edges.csv: line 3 has one column
+    >>> print(DataFileError("friends.csv", "there is one column; an edge needs two", line=7))
+    friends.csv, line 7: there is one column; an edge needs two
     """
 
-    def __init__(self, path: str | Path, problem: str) -> None:
-        super().__init__(path, problem)
-        self.path = Path(path)
-        self.problem = problem
+    def __init__(self, path: str | Path, problem: str, line: int | None = None) -> None:
+        super().__init__(path, problem, line)
+        self.path, self.problem, self.line = Path(path), problem, line
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem}"
+        return f"{self.path}{'' if self.line is None else f', line {self.line}'}: {self.problem}"
 
 
-class MissingDataFileError(DataFileError, FileNotFoundError):
-    """A data file that is not there.
-
-    Examples
-    --------
-    >>> print(MissingDataFileError("edges.csv"))
-    edges.csv: there is no such file
-    """
-
-    def __init__(self, path: str | Path, problem: str = "there is no such file") -> None:
-        super().__init__(path, problem)
-        self.errno, self.filename = ENOENT, str(path)  # as FileNotFoundError has them
-
-
-class FolderError(CorrvaeError, ValueError):
-    """A folder that cannot be read or written as what it should be.
+@final
+class FolderError(CorrvaeError, OSError):
+    """A folder that cannot be read or written.
 
     Attributes
     ----------
     path : pathlib.Path
         The folder, or the file in it.
     problem : str
-        What is wrong with it.
+        What is wrong with it, and what to do.
 
     Examples
     --------
@@ -79,93 +57,44 @@ class FolderError(CorrvaeError, ValueError):
 
     def __init__(self, path: str | Path, problem: str) -> None:
         super().__init__(path, problem)
-        self.path = Path(path)
-        self.problem = problem
+        self.errno = self.strerror = None  # an OSError takes its first two arguments for these
+        self.path, self.problem = Path(path), problem
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
 
 
-class DamagedFolderError(FolderError):
-    """A folder that is not what was written: cut short, changed, or with parts that contradict each other.
-
-    Folders that merely cannot be read here (for want of permission, or of a newer corrvae) raise its base.
-
-    Examples
-    --------
-    >>> print(DamagedFolderError("run/model.safetensors", "truncated"))
-    run/model.safetensors: truncated
-    """
-
-
+@final
 class TrainingError(CorrvaeError, ArithmeticError):
     """Training that met a number which is infinite or not a number.
 
     Attributes
     ----------
     step : int
-        Steps that had been made.
+        Steps taken before.
     term : str
-        The term of the objective that broke, or what else did.
+        The term of the objective, or the weight, that is not finite.
     rows : tuple of int
-        The rows involved, as far as they are known.
-    held_out : bool
-        Whether it happened on validation data.
+        The rows of X involved, as far as they are known.
     checkpoint : pathlib.Path or None
         The last checkpoint.
 
     Examples
     --------
-    >>> TrainingError(12, "the edge term", (3, 4), None).term
+    >>> TrainingError(12, "the edge term", (3, 4)).term
     'the edge term'
     """
 
-    def __init__(
-        self, step: int, term: str, rows: tuple[int, ...], checkpoint: Path | None, held_out: bool = False
-    ) -> None:
-        super().__init__(step, term, rows, checkpoint, held_out)
-        self.step, self.term, self.rows, self.checkpoint, self.held_out = step, term, rows, checkpoint, held_out
+    def __init__(self, step: int, term: str, rows: tuple[int, ...] = (), checkpoint: Path | None = None) -> None:
+        super().__init__(step, term, rows, checkpoint)
+        self.step, self.term, self.rows, self.checkpoint = step, term, rows, checkpoint
 
     def __str__(self) -> str:
         shown = ", ".join(map(str, self.rows[:10])) + (", ..." if len(self.rows) > 10 else "")
         where = f" (rows {shown})" if self.rows else ""
-        kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
-        look = "look at these rows, " if self.rows else ""
-        of_what = " of the validation data" if self.held_out else ""
-        steps = "1 step" if self.step == 1 else f"{self.step:,} steps"
+        saved = "" if self.checkpoint is None else f" The last checkpoint is {self.checkpoint}."
+        first = "Check these rows, normalise" if self.rows else "Normalise"
         return (
-            f"after {steps} {self.term}{of_what} is infinite or not a number{where}; "
-            f'{look}let the networks read smaller numbers (normalize="log1p" or "l2"; on the command line '
-            f"--normalize log1p or l2), or lower the learning rate. {kept}"
+            f"{self.term} is infinite or not a number after {self.step:,} steps{where}. {first} what the networks read "
+            f'(normalize="log1p" or "l2"), or lower the learning rate.{saved}'
         )
-
-
-class LostRankError(CorrvaeError, RuntimeError):
-    """A job of several processes in which another one cannot be reached any more.
-
-    Attributes
-    ----------
-    problem : str
-        What the connection said.
-    step : int or None
-        Steps that had been made, if it happened in training.
-    checkpoint : pathlib.Path or None
-        The last checkpoint.
-
-    Examples
-    --------
-    >>> print(LostRankError("Connection closed by peer"))
-    another process of this run has ended or cannot be reached (Connection closed by peer)
-    """
-
-    def __init__(self, problem: str, step: int | None = None, checkpoint: Path | None = None) -> None:
-        super().__init__(problem, step, checkpoint)
-        self.problem, self.step, self.checkpoint = problem, step, checkpoint
-
-    def __str__(self) -> str:
-        said = f"another process of this run has ended or cannot be reached ({self.problem})"
-        if self.step is None:
-            return said
-        steps = "1 step" if self.step == 1 else f"{self.step:,} steps"
-        kept = "There is no checkpoint." if self.checkpoint is None else f"The last checkpoint is {self.checkpoint}."
-        return f"after {steps} {said}. {kept}"

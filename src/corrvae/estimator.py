@@ -1,125 +1,134 @@
 """The scikit-learn face of the library: one class that fits, embeds, scores, retrieves, generates, saves."""
 
 import os
+import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from hashlib import blake2b
+from importlib.metadata import version
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from corrvae.alignment import AlignedRows, align
-from corrvae.bound import evidence_bound
-from corrvae.building import Architecture
-from corrvae.checks import check_first_batch, check_run, check_y, mention_empty_rows, mention_ids, refuse_without_edges
-from corrvae.fitting import FitData, Seeds, plan_fit, run_plan, settings_of
-from corrvae.generation import PriorSample, expected_features, sample_prior, tau_of
-from corrvae.graphs import CorrelationGraph, spanning_weights
-from corrvae.inference import infer_posterior, recall_posterior
-from corrvae.model import CorrelatedModel
-from corrvae.nn.features import FeatureTable
-from corrvae.nn.inputs import Normalization
-from corrvae.objectives import Gamma
-from corrvae.parameters import CONSTRAINTS, check_parameters
-from corrvae.posterior import Posterior
-from corrvae.ranks import current_ranks
-from corrvae.retrieval import Retrieval
-from corrvae.tables import Table, check_weights, fingerprint, own_copy, read_table, row_totals
-from corrvae.training import Callback, TrainingResult
-from corrvae.training.callbacks import check_callbacks
-from corrvae.training.data import Redraw
-from corrvae.warm_start import Past, go_on, start_anew
+from corrvae.data import Table, align, check_weights, count_entries, digest, own_copy, read_table, row_totals
+from corrvae.errors import FolderError
+from corrvae.graphs import CorrelationGraph, sample_forest
+from corrvae.graphs.ids import VertexIds
+from corrvae.io.folder import Folder, read_folder, write_folder
+from corrvae.model import CorrelatedModel, Posterior, build_model
+from corrvae.model.families import FAMILIES, Family, make_family
+from corrvae.model.objectives import bound
+from corrvae.model.sampling import PriorSample, sample_latent
+from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, choose_likelihood
+from corrvae.scoring import (
+    LinkCalibration,
+    Matches,
+    Metric,
+    Neighbors,
+    PairRanks,
+    PairScores,
+    assign,
+    calibrate_links,
+    make_metric,
+    nearest,
+    parts,
+    rank,
+)
+from corrvae.scoring import score as score_positions
+from corrvae.training import Callback, History, TrainingResult, prepare_data, train
+from corrvae.training.data import exhaustive
+from corrvae.training.distributed import agree
+from corrvae.training.loop import check_callbacks, choose_device
+from corrvae.training.validation import evaluate
 
-_NEVER_NEGATIVE = ("multinomial", "bernoulli", "poisson", "negative_binomial")
+_KIND, _VERSION = "corrvae model", 2
+_LEARNED_TAU = ("learned", "learned_per_dimension")
+# Draws of the latent points that `score` averages over.
+_SCORE_DRAWS = 4
+
+MetricChoice = str | Metric | Callable[..., Any]
 
 
 @final
-class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embeddings of data points whose correlations are known as a graph.
 
     A variational auto-encoder whose prior correlates the latent points at the ends of an edge. The encoder reads
-    features only and the graph acts through the objective, so rows never seen in training can be embedded too. Without
-    a graph, `fit` trains a plain variational auto-encoder.
+    features only and the graph acts through the objective, so rows not seen in training can be embedded too. Without a
+    graph, `fit` trains a plain variational auto-encoder.
 
     Parameters
     ----------
     n_components : int
         Latent dimension.
-    posterior : {"independent", "pairwise"}
-        Whether the posteriors of two points are independent (CVAE_ind), or have a correlation that a pair network
-        reads from the features of both (CVAE_corr; needs a graph).
-    likelihood : {"gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"} or Likelihood class
-        Distribution of the features given a latent point.
+    family : {"independent", "pairwise"} or Family
+        Posterior family: `corrvae.Independent` (CVAE_ind), `corrvae.Pairwise` with its own options (CVAE_corr; needs a
+        graph), or your own.
+    likelihood : {"auto", "gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"} or Likelihood class
+        Distribution of the features given a latent point; "auto" chooses from the values in X.
     tau : float or {"learned", "learned_per_dimension"}
         Correlation of the prior along an edge, strictly between -1 and 1; a learned one begins at 0.99.
-    gamma : float or pair of them
-        Strength of the regulariser of pairwise posteriors: of both its parts, or (singletons, pairs).
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
-    pair_network : {"perceptron", "bilinear", "metric"} or callable
-        The network that gives correlations: the paper's; one that costs hundreds of times less for each pair; one that
-        reads the encoder's means and goes furthest where edges are few; or a function of the numbers of features and of
-        components that makes a `corrvae.nn.PairNetwork`.
-    pair_hidden : tuple of int or None
-        Widths of its hidden layers; ``None``: (1000,) for the perceptron, (300,) for bilinear, () for metric.
-    normalize : {"raw", "binary", "l2", "log1p"} or pair of them
-        What is done to features before a network reads them: before all, or (encoder, pair network). The likelihood
-        explains them as they are.
-    dropout : float or pair of them
-        Share of the features that are hidden from the networks at random while training: from all, or (encoder, pair
-        network). Where edges are few, a pair network learns them by heart without it.
+    normalize : {"auto", "none", "binary", "l2", "log1p"}
+        What is done to features before the networks read them; the likelihood explains them as they are. "auto": what
+        suits the likelihood.
+    dropout : float
+        Share of the features hidden from the encoder at random while training.
     min_stddev : float
-        No standard deviation is smaller. Just above sqrt(1 - tau^2) it makes all points about equally certain.
+        Least standard deviation of a posterior. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
-        Whether NaN is refused, or stands for an entry to be left out of the likelihood.
+        Whether NaN raises an error, or stands for an entry to be left out of the likelihood.
     max_epochs, max_steps : int, int or None
         Length of training in passes over the rows, or in steps if those are given.
-    vertex_batch, edge_batch, pair_batch : int, int, int or None
-        Rows, edges, and for pairwise models non-edges that a step draws; ``None``: all pairs of its rows.
-    edge_sampling : {"uniform", "weighted"}
-        Whether edges are drawn uniformly and weighted, or in proportion to their spanning weights.
+    batch_size, edge_batch_size : int
+        Rows and edges that a step draws.
     learning_rate, warmup_steps : float, int
         Step size of Adam; steps over which all terms but the reconstruction grow to their full size.
     validation_fraction : float
-        Share of rows, with the edges among them, kept for validation. If positive, the best parameters on these are
-        the ones kept, by an objective whose terms have the proportions of training (see `fit`).
+        Share of rows, with the edges among them, held out for validation. If positive, the weights that are best on
+        these are kept.
     patience : int or None
         Evaluations without improvement on the validation rows after which training stops; ``None``: it does not.
-    evaluate_every : int or None
-        Steps between evaluations, which `history_` lists; ``None``: an epoch.
     warm_start : bool
-        Whether another `fit` goes on from the last one's parameters: with new draws, and the same rows held out.
+        Whether another `fit` continues from the last one's weights, with new draws and the same rows held out.
     device : str
         "auto" takes CUDA, then MPS, then the CPU.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed of all that is random. The same integer gives the same numbers on a CPU.
+        Seed of all that is random. The same integer gives the same bits on a CPU.
 
     Attributes
     ----------
     embedding_, stddev_ : ndarray of shape (n_rows, n_components)
         Means and standard deviations of the training rows' posteriors.
     ids_ : ndarray of shape (n_rows,)
-        Ids of the training rows: the graph's, a data frame's index, or 0, 1, ....
+        Ids of the training rows: those given, the graph's, or 0, 1, ....
     graph_ : CorrelationGraph or None
         The graph, its vertices in the order of the rows.
     weights_ : ndarray or None
-        The weight that each of its edges had in training: the spanning weight, or 0 at rows held out.
+        The weight of each of its edges in training: the spanning weight, or 0 at rows held out.
     tau_ : ndarray of shape (n_components,)
         The prior's correlation in each dimension.
+    likelihood_, normalize_ : str
+        What was chosen.
     model_ : corrvae.model.CorrelatedModel
         The networks.
     history_ : corrvae.training.History
-        Every term at every evaluation.
+        Every term at every evaluation: once an epoch, 200 times at most.
     n_steps_, best_step_, stopped_ : int, int or None, str
-        Steps taken; the step whose parameters were kept, with validation; and "finished", "early" or "interrupted".
+        Steps taken; with validation, the step whose weights were kept; and "finished", "early" or "interrupted".
+    total_ : float
+        Median of the training rows' sums.
     features_ : matrix or None
-        A copy of the training features, which a pairwise model computes correlations from; a memory map itself.
-    fingerprint_, total_ : str, float
-        A code of the training features, and the median of their rows' sums.
+        The training features, if the family computes correlations from them.
     n_features_in_, feature_names_in_ : int, ndarray
         As everywhere in scikit-learn.
 
@@ -127,77 +136,68 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     --------
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(99)])
-    >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, edge_batch=32, random_state=0).fit(X, graph=graph)
+    >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, random_state=0).fit(X, graph=graph)
     >>> model.transform(X[:3]).shape
     (3, 2)
+    >>> scores, ids = model.kneighbors(ids=[7], n_neighbors=3)
+    >>> ids.shape
+    (1, 3)
     """
 
-    # Under metadata routing a graph reaches this estimator without being asked for.
+    # Under metadata routing a graph reaches this estimator without being requested.
     __metadata_request__fit: ClassVar = {"graph": True}
     __metadata_request__score: ClassVar = {"graph": True}
 
-    _parameter_constraints: ClassVar = CONSTRAINTS
-
     n_features_in_: int
     feature_names_in_: np.ndarray
-    _past: Past
+    _hold_out_seed: int
 
     def __init__(
         self,
         n_components: int = 100,
         *,
-        posterior: Literal["independent", "pairwise"] = "independent",
-        likelihood: Any = "gaussian",
+        family: Any = "independent",
+        likelihood: Any = "auto",
         tau: float | str = 0.99,
-        gamma: Gamma | list[float] = 1.0,
         hidden: Sequence[int] = (300,),
-        pair_network: Any = "perceptron",
-        pair_hidden: Sequence[int] | None = None,
-        normalize: Normalization | Sequence[Normalization] = "raw",
-        dropout: float | Sequence[float] = 0.0,
+        normalize: str = "auto",
+        dropout: float = 0.0,
         min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int = 40,
         max_steps: int | None = None,
-        vertex_batch: int = 64,
-        edge_batch: int = 256,
-        pair_batch: int | None = None,
-        edge_sampling: Literal["uniform", "weighted"] = "uniform",
+        batch_size: int = 64,
+        edge_batch_size: int = 256,
         learning_rate: float = 1e-3,
         warmup_steps: int = 0,
         validation_fraction: float = 0.0,
         patience: int | None = None,
-        evaluate_every: int | None = None,
         warm_start: bool = False,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.posterior = posterior
+        self.family = family
         self.likelihood = likelihood
         self.tau = tau
-        self.gamma = gamma
         self.hidden = hidden
-        self.pair_network = pair_network
-        self.pair_hidden = pair_hidden
         self.normalize = normalize
         self.dropout = dropout
         self.min_stddev = min_stddev
         self.missing = missing
         self.max_epochs = max_epochs
         self.max_steps = max_steps
-        self.vertex_batch = vertex_batch
-        self.edge_batch = edge_batch
-        self.pair_batch = pair_batch
-        self.edge_sampling = edge_sampling
+        self.batch_size = batch_size
+        self.edge_batch_size = edge_batch_size
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.evaluate_every = evaluate_every
         self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
+
+    # ---- training
 
     def fit(
         self,
@@ -205,39 +205,30 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         y: Any = None,
         *,
         graph: Any = None,
+        ids: Any = None,
         sample_weight: Any = None,
-        redraw: Redraw | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_steps: int | None = None,
-        checkpoint_minutes: float | None = None,
+        augment: Callable[..., Any] | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> "CorrelatedVAE":
         """Train on the rows of X and the graph between them. A fit that fails leaves a fitted model as it was.
 
-        On rows held out for validation, the edge term is the mean over the edges within them, and counts as much as the
-        edge term in training; if there is no such edge, the other terms alone are looked at. In a process group of
-        torch all processes train one model together: each makes the same call (see `corrvae.training.train`).
-
         Parameters
         ----------
-        X : array, memory map, SciPy sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
-            The features. Sparse ones stay sparse.
+        X : array, memory map, SciPy sparse matrix, pandas or polars DataFrame, or corrvae.io.Features
+            The features, a row for each point. Sparse ones stay sparse, mapped ones on the disk.
         y : ignored
             For scikit-learn.
         graph : CorrelationGraph or None
-            Which rows are correlated; vertex i is row i, or the row of its id if X is a data frame with ids as index.
+            Which rows are correlated; vertex i is row i, or the row of its id if the rows have ids.
+        ids : array of shape (n_rows,) or None
+            Ids of the rows; ``None``: the index of a pandas frame, or the graph's.
         sample_weight : array of shape (n_rows,) or None
             How much each row counts; the scale does not matter. Edges keep their weights.
-        redraw : callable or None
-            Function of row numbers and a generator that gives new features for these rows, for every batch.
-        checkpoint : path or None
-            A folder that the state of training is saved to, every ten minutes and at the end. If it is there already,
-            because this very fit was interrupted, training goes on from it, and on a CPU ends in the same numbers as if
-            it had not stopped. Needs an integer `random_state`.
-        checkpoint_steps, checkpoint_minutes : int or None, float or None
-            Save after so many steps or minutes instead; both may be given.
+        augment : callable or None
+            Function of row numbers and a generator that returns new features for these rows, for every batch.
         callbacks : sequence
-            Called after every step with its `corrvae.training.Progress`; `corrvae.training` has some ready made.
+            Called after every step with its `corrvae.training.Progress`. `corrvae.training` has some ready made, among
+            them `Checkpoint`, which saves the state of training and resumes from it.
 
         Returns
         -------
@@ -249,70 +240,189 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5), graph=CorrelationGraph([[0, 1]], 5)).n_steps_
         3
         """
-        check_y(y)
-        check_parameters(self)
-        saving = (checkpoint, checkpoint_steps, checkpoint_minutes)
-        check_run(self, *saving)
+        if isinstance(y, CorrelationGraph):
+            raise TypeError("y, the second argument, is ignored; pass the graph by name: fit(X, graph=graph)")
+        self._check_parameters()
+        choose_device(self.device)  # raises before anything is read
         callbacks = check_callbacks(callbacks)
-        learner = copy(self)  # takes all that is learned, so that a fit that fails changes nothing
-        goes_on = self.warm_start and hasattr(self, "model_")
-        table = read_table(learner, X, reset=not goes_on, missing=self.missing == "mask")
-        rows = align(table.n_rows, table.distinct_ids if graph is None else table.ids, graph)
-        mention_ids(rows.ids)
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, table)
-        seeds, architecture = Seeds.of(self.random_state), Architecture.of(self, learner.n_features_in_)
-        start = go_on(self.model_, self._past, architecture, seeds) if goes_on else start_anew(architecture, seeds)
-        start.model.likelihood.check(table.matrix)
-        if self.likelihood == "multinomial":
-            mention_empty_rows(table.matrix, missing=self.missing == "mask")
-        redraw = check_first_batch(redraw, start.model.likelihood)
-        data = FitData(table.matrix, self.missing == "mask", rows.graph, sample_weight, redraw)
-        plan = plan_fit(data, float(self.validation_fraction), start.seeds)
-        if self.posterior == "pairwise" and plan.training.edges is None:
-            refuse_without_edges(rows.graph)
-        settings = settings_of(self, plan.training, start.seeds.training, *saving)
-        result = run_plan(start.model, plan, settings, callbacks)
-        learner._past = start.past_after(unfinished=checkpoint is not None and result.stopped == "interrupted")
-        learner._remember_run(start.model, result)
-        learner._remember_rows(table, rows, plan.weights)
+        resumable = any(hasattr(callback, "start") for callback in callbacks)
+        if resumable and not isinstance(self.random_state, Integral):
+            raise ValueError("a fit with a Checkpoint needs an integer random_state; otherwise it could not be resumed")
+        learner = copy(self)  # receives all that is learned, so that a fit that fails changes nothing
+        warm = self.warm_start and hasattr(self, "model_")
+        masked = self.missing == "mask"
+        table = align(read_table(learner, X, ids=ids, reset=not warm, missing=masked), graph)
+        weights = check_weights(sample_weight, table.n_rows)
+        seeds = np.random.SeedSequence(agree(_seed(self.random_state))).generate_state(3)
+        model = learner._start(table, int(seeds[0]), warm=warm)
+        model.likelihood.check(table.matrix)
+        if learner.likelihood_ == "multinomial":
+            _warn_empty_rows(table.matrix)
+        prepared = prepare_data(
+            table.matrix,
+            table.graph,
+            missing=masked,
+            sample_weight=weights,
+            augment=augment,
+            validation_fraction=float(self.validation_fraction),
+            batch_size=int(self.batch_size),
+            edge_batch_size=int(self.edge_batch_size),
+            seed=int(np.random.SeedSequence((int(seeds[1]), learner.n_fits_)).generate_state(1)[0]),
+            hold_out_seed=learner._hold_out_seed if warm else int(seeds[2]),
+        )
+        learner._hold_out_seed = learner._hold_out_seed if warm else int(seeds[2])
+        if model.family.needs_graph and prepared.training.edges is None:
+            raise ValueError(
+                f"family={self.family!r} learns from edges, and there are none between rows that are trained on: pass "
+                'fit(X, graph=...), lower validation_fraction, or use family="independent"'
+            )
+        per_epoch = prepared.training.vertex_draws.per_epoch
+        result = train(
+            model,
+            prepared.training,
+            max_steps=int(self.max_epochs) * per_epoch if self.max_steps is None else int(self.max_steps),
+            learning_rate=float(self.learning_rate),
+            warmup_steps=int(self.warmup_steps),
+            validation=prepared.validation,
+            patience=None if self.patience is None else int(self.patience),
+            device=self.device,
+            callbacks=callbacks,
+            identity=learner._identity(table, weights) if resumable else "",
+        )
+        learner._remember(model, result, table, prepared.weights)
         for name in vars(self).keys() - vars(learner).keys():
             delattr(self, name)
         vars(self).update(vars(learner))
         if result.stopped == "interrupted":
-            warnings.warn(f"training was interrupted at step {result.n_steps}; the model can be used", stacklevel=2)
+            warnings.warn(f"training was interrupted at step {result.n_steps}; the model is usable", stacklevel=2)
         return self
 
+    def _check_parameters(self) -> None:
+        """Raise a `ValueError` or `TypeError` for a parameter that cannot be."""
+        for name in ("n_components", "max_epochs", "max_steps", "batch_size", "edge_batch_size", "patience"):
+            value = getattr(self, name)
+            if value is None and name in ("max_steps", "patience"):
+                continue
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        if not isinstance(self.warmup_steps, Integral) or self.warmup_steps < 0:
+            raise ValueError(f"warmup_steps must be an integer, 0 or more, got {self.warmup_steps!r}")
+        if not isinstance(self.hidden, (tuple, list)) or any(
+            not isinstance(width, Integral) or isinstance(width, bool) or width < 1 for width in self.hidden
+        ):
+            raise ValueError(f"hidden must be a tuple of positive integers, the widths of layers; got {self.hidden!r}")
+        for name, least, most in (
+            ("dropout", 0.0, 1.0),
+            ("validation_fraction", 0.0, 1.0),
+            ("learning_rate", np.finfo(float).tiny, np.inf),
+            ("min_stddev", np.finfo(np.float32).tiny, np.inf),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not least <= float(value) < most:
+                bounds = "positive and finite" if most == np.inf else f"in [{least:g}, {most:g})"
+                raise ValueError(f"{name} must be {bounds}, got {value!r}")
+        if isinstance(self.tau, str):
+            _check_choice("tau", self.tau, _LEARNED_TAU)
+        elif not isinstance(self.tau, Real) or not -1 < self.tau < 1:
+            raise ValueError(f"tau must lie strictly between -1 and 1, or be one of {_LEARNED_TAU}; got {self.tau!r}")
+        _check_choice("missing", self.missing, ("error", "mask"))
+        _check_choice("normalize", self.normalize, ("auto", *NORMALIZATIONS))
+        if isinstance(self.likelihood, str):
+            _check_choice("likelihood", self.likelihood, ("auto", *LIKELIHOODS))
+        make_family(self.family)
+        if self.patience is not None and self.validation_fraction == 0:
+            raise ValueError(f"patience={self.patience} needs validation rows: set validation_fraction, to 0.1 say")
+
+    def _start(self, table: Table, seed: int, *, warm: bool) -> CorrelatedModel:
+        """Choose what is to be chosen from the data, and return new networks, or a copy of the last fit's."""
+        if self.likelihood != "auto":
+            self.likelihood_ = self.likelihood
+        elif not warm:
+            self.likelihood_ = choose_likelihood(table.matrix, missing=self.missing == "mask")
+        architecture = {
+            "n_components": int(self.n_components),
+            "likelihood": self.likelihood_,
+            "tau": self.tau if isinstance(self.tau, str) else float(self.tau),
+            "hidden": tuple(int(width) for width in self.hidden),
+            "normalize": self._chosen_normalize(),
+            "dropout": float(self.dropout),
+            "min_stddev": float(self.min_stddev),
+        }
+        self.normalize_ = architecture["normalize"]
+        model = build_model(self.n_features_in_, family=make_family(self.family), seed=seed, **architecture)
+        if warm:
+            changed = [name for name, value in architecture.items() if self._architecture.get(name) != value]
+            try:
+                model.load_state_dict(self.model_.state_dict())
+            except RuntimeError:  # the family has other networks
+                changed.append("family")
+            if changed:
+                raise ValueError(
+                    f"warm_start cannot continue with another {changed[0]}; set it back, or fit with warm_start=False"
+                )
+        # A fit that was interrupted is repeated with the same draws, so that it may be resumed.
+        self.n_fits_ = self.n_fits_ + (self.stopped_ != "interrupted") if warm else 0
+        self._architecture = architecture
+        return model
+
+    def _chosen_normalize(self) -> str:
+        if self.normalize != "auto":
+            return self.normalize
+        likelihood = LIKELIHOODS[self.likelihood_] if isinstance(self.likelihood_, str) else self.likelihood_
+        return getattr(likelihood, "default_normalize", "none")
+
+    def _identity(self, table: Table, weights: np.ndarray | None) -> str:
+        """Return what tells this fit from others: parameters but for its length, data, graph and weights."""
+        left_out = ("max_steps", "max_epochs", "patience", "device", "warm_start")
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in left_out}
+        code = blake2b(repr((sorted(parameters.items()), self.n_fits_, digest(table.matrix))).encode(), digest_size=16)
+        of_graph = () if table.graph is None else (table.graph.edges, table.graph.conductances)
+        for number, part in enumerate((weights, *of_graph)):
+            if part is not None:
+                code.update(bytes([number]) + np.ascontiguousarray(part).tobytes())
+        return code.hexdigest()
+
+    def _remember(
+        self, model: CorrelatedModel, result: TrainingResult, table: Table, weights: np.ndarray | None
+    ) -> None:
+        """Keep what the fitted model knows of its training and its rows."""
+        self.model_, self.history_ = model, result.history
+        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
+        self.ids_, self.graph_, self.weights_ = table.row_ids, table.graph, weights
+        posterior = model.family.infer(model, self._table(table), table.graph, table.row_ids)
+        self.embedding_, self.stddev_, self.tau_ = posterior.mean, posterior.stddev, posterior.tau
+        self.total_ = float(np.median(row_totals(table.matrix)))
+        self.features_ = own_copy(table.matrix) if model.family.needs_features else None
+
+    # ---- inference
+
     def transform(self, X: Any) -> Any:
-        """Give the means of the rows' posteriors, of shape (n_rows, n_components); new rows are welcome.
+        """Return the means of the rows' posteriors, of shape (n_rows, n_components). Rows may be new.
 
         Examples
         --------
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).transform(np.ones((1, 5))).shape
         (1, 2)
         """
-        check_is_fitted(self)
-        return infer_posterior(self.model_, self._table(self._read(X))).mean
+        return self.posterior(X).mean
 
-    def infer_posterior(self, X: Any = None) -> Posterior:
-        """Give the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
-
-        Pairs are places, or ids that are no numbers: those of a data frame's index, or `ids_` for the training rows.
+    def posterior(self, X: Any = None) -> Posterior:
+        """Return the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
 
         Examples
         --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).infer_posterior(np.ones((1, 5)))
-        Posterior(1 vertices, 2 dimensions, independent)
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).posterior()
+        Posterior(5 vertices, 2 dimensions, independent)
         """
         check_is_fitted(self)
         if X is not None:
             table = self._read(X)
-            return infer_posterior(self.model_, self._table(table), table.distinct_ids)
+            return self.model_.family.infer(self.model_, self._table(table), None, table.row_ids)
         features = None if self.features_ is None else self._table(Table(self.features_))
-        return recall_posterior(self.model_, self.embedding_, self.stddev_, features, self.ids_)
+        return self.model_.family.posterior(self.model_, self.embedding_, self.stddev_, features, self.ids_)
 
     def reconstruct(self, X: Any) -> Float[np.ndarray, "rows features"]:
-        """Give the features that the model expects at the mean of each row's posterior.
+        """Return the features that the model expects at the mean of each row's posterior.
 
         Under a multinomial likelihood these are counts that sum to what the row sums to.
 
@@ -324,8 +434,8 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_is_fitted(self)
         table = self._read(X)
-        latent = infer_posterior(self.model_, self._table(table)).mean
-        return expected_features(self.model_, latent, row_totals(table.matrix))
+        mean, _ = self.model_.encode(self._table(table))
+        return self.model_.decode(mean, row_totals(table.matrix), self.model_.likelihood.mean)
 
     def sample(
         self,
@@ -340,12 +450,12 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Parameters
         ----------
         n_samples
-            Number of independent rows, 1 if it is not given. With a graph there is a row for each vertex.
+            Number of independent rows, 1 by default. With a graph there is a row for each vertex.
         graph
             Draw along a maximal acyclic subgraph that is drawn at random from this graph, such as `graph_`.
         totals
-            Under a multinomial likelihood the number of draws, for all rows or each; if it is not given, the training
-            rows' median.
+            Under a multinomial likelihood the number of draws, for all rows or each; by default the training rows'
+            median.
         random_state
             Seed or generator.
 
@@ -355,14 +465,31 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         (3, 5)
         """
         check_is_fitted(self)
-        totals = self.total_ if totals is None else totals
-        return sample_prior(self.model_, self.tau_, n_samples, graph, totals, np.random.default_rng(random_state))
+        generator = np.random.default_rng(random_state)
+        if graph is not None and not isinstance(graph, CorrelationGraph):
+            raise TypeError(f"graph must be a corrvae.CorrelationGraph, got {type(graph).__name__}")
+        n_rows = 1 if n_samples is None else n_samples
+        if graph is not None:
+            if n_samples not in (None, graph.n_vertices):
+                raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
+            n_rows = graph.n_vertices
+        if not isinstance(n_rows, Integral) or n_rows < 1:
+            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
+        forest = np.empty((0, 2), np.int64) if graph is None else graph.edges[sample_forest(graph, generator)]
+        latent = sample_latent(self.tau_, int(n_rows), forest, generator)
+        sums = np.asarray(self.total_ if totals is None else totals, dtype=np.float64)
+        if sums.shape not in ((), (1,), (n_rows,)):
+            raise ValueError(f"totals must be a number or one for each of the {n_rows} rows; got shape {sums.shape}")
+        draw = self.model_.likelihood.sample
+        features = self.model_.decode(
+            latent, np.broadcast_to(sums, (int(n_rows),)), lambda outputs, given: draw(outputs, generator, given)
+        )
+        return PriorSample(features, latent)
 
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
-        """Give the evidence lower bound per row, in nats, without the terms that gamma adds.
+        """Return the evidence lower bound per row, in nats, without the terms that gamma adds.
 
-        It can be compared between models that differ in gamma, tau or size; those with as many components are given the
-        same latent noise, row by row: the same rows in another order score a little differently.
+        It can be compared between models that differ in gamma, tau or size.
 
         Parameters
         ----------
@@ -381,18 +508,286 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         True
         """
         check_is_fitted(self)
-        check_y(y)
-        table = self._read(X)
+        if isinstance(y, CorrelationGraph):
+            raise TypeError("y, the second argument, is ignored; pass the graph by name: score(X, graph=graph)")
+        table = align(self._read(X), graph)
         self.model_.likelihood.check(table.matrix)
-        edges, weights = None, None
-        if graph is not None:
-            graph = align(table.n_rows, table.ids, graph).graph
-        if graph is not None and graph.n_edges:
-            edges, weights = graph.edges, spanning_weights(graph, random_state=0).weights
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, table)
-            sample_weight = sample_weight / sample_weight.mean()
-        return evidence_bound(self.model_, self._table(table), edges, weights, sample_weights=sample_weight).total
+        weights = check_weights(sample_weight, table.n_rows)
+        prepared = prepare_data(table.matrix, table.graph, missing=self.missing == "mask", sample_weight=weights)
+        data = exhaustive(prepared.training)
+        return float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
+
+    def _read(self, X: Any) -> Table:
+        return read_table(self, X, reset=False, missing=self.missing == "mask")
+
+    def _table(self, table: Table) -> FeatureTable:
+        return FeatureTable(table.matrix, missing=self.missing == "mask")
+
+    # ---- retrieval
+
+    def kneighbors(
+        self,
+        X: Any = None,
+        *,
+        ids: Any = None,
+        n_neighbors: int = 10,
+        metric: MetricChoice = "expected_distance",
+        candidates: Any = None,
+        exclude: Any = None,
+        progress: bool | None = None,
+    ) -> Neighbors:
+        """Find the exact nearest neighbours of points among the training rows, best first whatever the metric.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The queries, if they are not training rows.
+        ids : id, array of ids, or None
+            Which rows to query: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
+        n_neighbors : int
+            How many candidates to return for each query.
+        metric : str, Metric or function
+            The score: "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of two
+            blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better.
+        candidates : array of ids, or None
+            Training rows to search among; ``None``: all.
+        exclude : "self", CorrelationGraph or None
+            What queries leave out: themselves, or themselves and their neighbours in a graph, such as `graph_`. By
+            default training rows leave out themselves.
+        progress : bool or None
+            Show a bar; ``None``: on a terminal, if it takes long.
+
+        Returns
+        -------
+        Neighbors
+            With `scores`, `ids` and `parts`; ``scores, ids = model.kneighbors(...)`` works too.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool) or n_neighbors < 1:
+            raise ValueError(f"n_neighbors must be a positive integer, got {n_neighbors!r}")
+        score, training = make_metric(metric), self.posterior()
+        among = training if candidates is None else training.take(_distinct(training, candidates, "candidates"))
+        if not len(among):
+            raise ValueError("there are no candidates")
+        queries = training if X is None else self.posterior(X)
+        single = ids is not None and (isinstance(ids, str) or np.ndim(ids) == 0)
+        if ids is not None:
+            queries = queries.take(queries.positions([ids] if single else ids))
+        elif X is None and candidates is None:
+            queries = among  # the same points: each pair is evaluated once
+        exclude = "self" if exclude is None and X is None else exclude
+        found, scores = nearest(
+            queries,
+            among,
+            score,
+            min(int(n_neighbors), len(among)),
+            exclude=self._exclusions(queries.ids, among.ids, exclude),
+            progress=progress,
+        )
+        result = Neighbors.of(queries, among, score, found, scores)
+        return result.first() if single else result
+
+    def score_pairs(
+        self,
+        pairs: Any,
+        X: Any = None,
+        *,
+        metric: MetricChoice = "expected_distance",
+        probability: LinkCalibration | None = None,
+    ) -> PairScores:
+        """Score given pairs of points.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2)
+            Pairs of ids of training rows, or of rows of X.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        probability : LinkCalibration or None
+            From `calibrate_links`, to return the probability of a link too.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).score_pairs([(0, 1), (0, 2)], metric="cosine")
+        PairScores(2 pairs, cosine)
+        """
+        score, points = make_metric(metric), self.posterior(X)
+        if probability is not None and probability.metric != score.name:
+            raise ValueError(f"the calibration is of {probability.metric}, but the metric is {score.name}")
+        placed = points.pair_positions(pairs)
+        scores = score_positions(points, points, score, placed)
+        return PairScores(
+            id_pairs=points.ids[placed],
+            scores=scores,
+            parts=parts(points, points, score, placed, scores),
+            metric=score.name,
+            larger_is_better=score.larger_is_better,
+            probabilities=None if probability is None else probability(scores),
+        )
+
+    def rank_pairs(
+        self,
+        pairs: Any,
+        X: Any = None,
+        *,
+        metric: MetricChoice = "expected_distance",
+        exclude: Any = None,
+        progress: bool | None = None,
+    ) -> PairRanks:
+        """Rank each target among all points but its query: 1 plus the number of others with a score as good.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2)
+            Ids of queries and their targets.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        exclude : CorrelationGraph or None
+            A graph leaves a query's neighbours out too; the target itself always takes part.
+        progress : bool or None
+            Show a bar; ``None``: on a terminal, if it takes long.
+        """
+        score, points = make_metric(metric), self.posterior(X)
+        placed = points.pair_positions(pairs)
+        left_out = self._exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
+        ranks, scores = rank(points, points, score, placed, exclude=left_out, progress=progress)
+        return PairRanks(
+            id_pairs=points.ids[placed],
+            ranks=ranks,
+            scores=scores,
+            parts=parts(points, points, score, placed, scores),
+            metric=score.name,
+            larger_is_better=score.larger_is_better,
+        )
+
+    def match(
+        self,
+        left: Any,
+        right: Any,
+        X: Any = None,
+        *,
+        one_to_one: bool = True,
+        metric: MetricChoice = "expected_distance",
+        n_candidates: int | None = None,
+        progress: bool | None = None,
+    ) -> Matches:
+        """Pair the points of two sides.
+
+        Parameters
+        ----------
+        left, right : arrays of ids
+            The two sides, without a common point.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        one_to_one : bool
+            Whether each point is in at most one pair, and the sum of scores the best; the larger side then keeps
+            points without a partner. Otherwise each left point gets its nearest right one.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        n_candidates : int or None
+            Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
+            `Matches.exact` tells whether the matching is certainly the best of all.
+        progress : bool or None
+            Show a bar; ``None``: on a terminal, if it takes long.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).match([0, 1], [2, 3, 4])
+        Matches(2 pairs, expected_distance, one to one)
+        """
+        score, points = make_metric(metric), self.posterior(X)
+        sides = [_distinct(points, side, name) for side, name in ((left, "left"), (right, "right"))]
+        common = np.intersect1d(sides[0], sides[1])
+        if len(common):
+            raise ValueError(f"id {points.ids.tolist()[common[0]]!r} is on both sides")
+        if not (len(sides[0]) and len(sides[1])):
+            raise ValueError("a side without points cannot be matched")
+        lefts, rights = points.take(sides[0]), points.take(sides[1])
+        if one_to_one:
+            pairs, scores, exact = assign(lefts, rights, score, n_candidates=n_candidates, progress=progress)
+        else:
+            found, best = nearest(lefts, rights, score, 1, progress=progress)
+            pairs, scores, exact = np.stack([np.arange(len(lefts)), found[:, 0]], axis=1), best[:, 0], True
+        return Matches(
+            id_pairs=np.stack([lefts.ids[pairs[:, 0]], rights.ids[pairs[:, 1]]], axis=1),
+            scores=scores,
+            parts=parts(lefts, rights, score, pairs, scores),
+            metric=score.name,
+            larger_is_better=score.larger_is_better,
+            one_to_one=one_to_one,
+            exact=exact,
+        )
+
+    def calibrate_links(
+        self,
+        links: Any,
+        X: Any = None,
+        *,
+        metric: MetricChoice = "log_odds",
+        method: Literal["logistic", "isotonic"] = "logistic",
+        prior: float | None = None,
+        n_unlinked: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> LinkCalibration:
+        """Learn the probability of a link given a score, from links that training has not seen.
+
+        Parameters
+        ----------
+        links : array of shape (n_links, 2)
+            Held-out links, as pairs of ids; an edge of the training graph raises an error.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        method : {"logistic", "isotonic"}
+            Log-odds linear in the score, or any monotone function; the latter needs a thousand links or more.
+        prior : float or None
+            The share of linked pairs among those that will be scored; ``None``: that among all pairs of training rows,
+            by the training graph and these links.
+        n_unlinked : int or None
+            Random pairs without a link to compare with; ``None``: ten for each link, and at least 1000.
+        random_state : int, Generator or None
+            Draws these pairs.
+        """
+        points = self.posterior(X)
+        edges = self.graph_.edges if X is None and self.graph_ is not None else None
+        if prior is None and edges is None:
+            raise ValueError("pass prior, the share of linked pairs: there is no training graph to compute it from")
+        return calibrate_links(
+            points,
+            points.pair_positions(links),
+            metric,
+            edges=np.empty((0, 2), np.int64) if edges is None else edges,
+            prior=prior,
+            method=method,
+            n_unlinked=n_unlinked,
+            random_state=random_state,
+        )
+
+    def _exclusions(self, queries: np.ndarray, candidates: np.ndarray, exclude: Any) -> sparse.csr_array | None:
+        """Return which candidates each query leaves out: itself and, with a graph, its neighbours there."""
+        if exclude is None:
+            return None
+        if not isinstance(exclude, CorrelationGraph) and not (isinstance(exclude, str) and exclude == "self"):
+            raise TypeError(f'exclude must be "self", a CorrelationGraph or None, got {exclude!r}')
+        among = VertexIds.from_vertices(candidates)
+        rows, columns = [np.arange(len(queries))], [among.find(queries)]
+        if isinstance(exclude, CorrelationGraph):
+            vertices = VertexIds.from_vertices(exclude.ids).find(queries)
+            known = np.flatnonzero(vertices >= 0)
+            near = exclude.to_scipy().tocsr()[vertices[known]].tocoo()
+            rows.append(known[near.coords[0]])
+            columns.append(among.find(exclude.ids)[near.coords[1]])
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        row, column = row[column >= 0], column[column >= 0]
+        ones = np.ones(len(row), np.int8)
+        return sparse.csr_array((ones, (row, column)), shape=(len(queries), len(candidates)))
+
+    # ---- saving
 
     def save(self, path: str | os.PathLike[str], *, store_features: bool = True) -> None:
         """Write the fitted model to a folder that `corrvae.load` reads.
@@ -402,8 +797,7 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         path
             The folder; a model in it is replaced once the new one is written whole.
         store_features
-            Whether the folder of a pairwise model holds the training features, which correlations between training
-            rows are computed from.
+            Whether the training features go along, if correlations between training rows are computed from them.
 
         Examples
         --------
@@ -411,16 +805,52 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         >>> with TemporaryDirectory() as folder:
         ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
-        from corrvae.folders import save_model
-
         check_is_fitted(self)
-        save_model(self, path, store_features=store_features)
+        arrays = {"embedding": self.embedding_, "stddev": self.stddev_}
+        if self.graph_ is not None:
+            arrays |= {"graph.edges": self.graph_.edges, "graph.weights": self.weights_}
+            if self.graph_.conductances is not None:
+                arrays["graph.conductances"] = self.graph_.conductances
+        features = self.features_ if store_features else None
+        if isinstance(features, sparse.csr_array):
+            arrays |= {f"features.{name}": getattr(features, name) for name in ("data", "indices", "indptr")}
+        elif features is not None:
+            arrays["features.dense"] = np.asarray(features)
+        names = getattr(self, "feature_names_in_", None)
+        document = {
+            "library": {name: version(name) for name in ("corrvae", "numpy", "scikit-learn", "torch")}
+            | {"python": platform.python_version()},
+            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "architecture": {name: _plain(value) for name, value in self._architecture.items()},
+            "fitted": {
+                "n_features": self.n_features_in_,
+                "feature_names": None if names is None else [str(name) for name in names],
+                "n_steps": self.n_steps_,
+                "best_step": self.best_step_,
+                "stopped": self.stopped_,
+                "total": self.total_,
+                "n_fits": self.n_fits_,
+                "hold_out_seed": self._hold_out_seed,
+                "graph": self.graph_ is not None,
+            },
+            "history": self.history_.columns,
+        }
+        write_folder(
+            path,
+            kind=_KIND,
+            version=_VERSION,
+            document=document,
+            tensors={name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()},
+            arrays=arrays,
+            tables={"ids": _id_table(self.ids_)},
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
-        tags.input_tags.positive_only = self.likelihood in _NEVER_NEGATIVE
+        likelihood = LIKELIHOODS.get(self.likelihood) if isinstance(self.likelihood, str) else self.likelihood
+        tags.input_tags.positive_only = bool(getattr(likelihood, "non_negative", False))
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
@@ -429,21 +859,188 @@ class CorrelatedVAE(Retrieval, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _read(self, X: Any) -> Table:
-        return read_table(self, X, reset=False, missing=self.missing == "mask")
 
-    def _table(self, table: Table) -> FeatureTable:
-        return FeatureTable(table.matrix, missing=self.missing == "mask")
+def load(
+    path: str | os.PathLike[str],
+    *,
+    likelihood: Callable[[int], Likelihood] | None = None,
+    family: Family | None = None,
+) -> CorrelatedVAE:
+    """Read a fitted model from the folder that `CorrelatedVAE.save` wrote. No code in the folder is run.
 
-    def _remember_run(self, model: CorrelatedModel, result: TrainingResult) -> None:
-        self.model_, self.history_ = model, result.history
-        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
+    Parameters
+    ----------
+    path
+        The folder.
+    likelihood, family
+        What the model was made with, if that was your own: code is never read from a folder. A family of corrvae with
+        your own pair network counts as your own.
 
-    def _remember_rows(self, table: Table, rows: AlignedRows, weights: np.ndarray | None) -> None:
-        """Keep what the fitted model knows of its training rows."""
-        self.ids_, self.graph_, self.weights_ = rows.ids, rows.graph, weights
-        posterior = infer_posterior(self.model_, self._table(table), ranks=current_ranks())
-        self.embedding_, self.stddev_ = (np.ascontiguousarray(part) for part in (posterior.mean, posterior.stddev))
-        self.tau_ = tau_of(self.model_, int(self.n_components))
-        self.total_, self.fingerprint_ = float(np.median(row_totals(table.matrix))), fingerprint(table.matrix)
-        self.features_ = own_copy(table.matrix) if self.posterior == "pairwise" else None
+    Raises
+    ------
+    FolderError
+        With the path and what is wrong, if the folder is missing, damaged, foreign, or of another version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model = CorrelatedVAE(2, max_steps=3).fit(np.eye(5))
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/run")
+    ...     again = load(f"{folder}/run")
+    >>> np.array_equal(again.transform(np.eye(5)), model.transform(np.eye(5)))
+    True
+    """
+    folder = read_folder(path, kind=_KIND, version=_VERSION)
+    try:
+        return _restore(folder, likelihood, family)
+    except FolderError:
+        raise
+    except _OwnCodeError as error:
+        raise FolderError(Path(path), str(error)) from None
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FolderError(Path(path), f"damaged: it is not a whole model ({reason})") from error
+
+
+class _OwnCodeError(Exception):
+    """A folder whose model was made with code of the user's own."""
+
+
+def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
+    document, arrays = folder.document, folder.arrays
+    own = {"likelihood": likelihood, "family": family}
+    parameters = {name: _revive(name, value, own.get(name)) for name, value in document["parameters"].items()}
+    estimator = CorrelatedVAE(**parameters)
+    estimator._check_parameters()
+    fitted = document["fitted"]
+    estimator._architecture = {
+        name: _revive(name, value, own.get(name)) for name, value in document["architecture"].items()
+    }
+    estimator.likelihood_ = estimator._architecture["likelihood"]
+    estimator.normalize_ = estimator._architecture["normalize"]
+    model = build_model(fitted["n_features"], family=make_family(estimator.family), **estimator._architecture)
+    model.load_state_dict(folder.tensors)
+    estimator.model_ = model
+    estimator.n_features_in_ = fitted["n_features"]
+    if fitted["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
+    estimator.ids_ = _ids_of(folder.tables["ids"])
+    estimator.embedding_, estimator.stddev_ = arrays["embedding"], arrays["stddev"]
+    estimator.tau_ = model.tau_values(estimator.embedding_.shape[1])
+    estimator.graph_, estimator.weights_ = None, None
+    if fitted["graph"]:
+        conductances = arrays.get("graph.conductances")
+        estimator.graph_ = CorrelationGraph(
+            arrays["graph.edges"], len(estimator.ids_), conductances=conductances, vertices=estimator.ids_
+        )
+        estimator.weights_ = arrays["graph.weights"]
+    estimator.features_ = arrays.get("features.dense")
+    if "features.data" in arrays:
+        entries = tuple(arrays[f"features.{name}"] for name in ("data", "indices", "indptr"))
+        estimator.features_ = sparse.csr_array(entries, shape=(len(estimator.ids_), fitted["n_features"]))
+    estimator.history_ = History({name: list(column) for name, column in document["history"].items()})
+    estimator.n_steps_, estimator.best_step_ = fitted["n_steps"], fitted["best_step"]
+    estimator.stopped_, estimator.total_ = fitted["stopped"], fitted["total"]
+    estimator.n_fits_, estimator._hold_out_seed = fitted["n_fits"], fitted["hold_out_seed"]
+    n_rows, n_features, n_components = len(estimator.ids_), fitted["n_features"], estimator.n_components
+    for name, shape in {
+        "embedding_": (n_rows, n_components),
+        "stddev_": (n_rows, n_components),
+        "features_": (n_rows, n_features),
+        "feature_names_in_": (n_features,),
+        "weights_": (0 if estimator.graph_ is None else estimator.graph_.n_edges,),
+    }.items():
+        found = getattr(estimator, name, None)
+        if found is not None and found.shape != shape:
+            raise ValueError(f"{name} has the shape {found.shape} instead of {shape}")
+    return estimator
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it."""
+    if isinstance(value, Family):
+        name = next((name for name, kind in FAMILIES.items() if type(value) is kind), None)
+        options = {option: _plain(given) for option, given in value.get_params(deep=False).items()}
+        own = name is None or any(isinstance(given, dict) and "own" in given for given in options.values())
+        return {"own": _full_name(value)} if own else {"family": name, "options": options}
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    if callable(value):
+        return {"own": _full_name(value)}
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _full_name(value: Any) -> str:
+    made = getattr(value, "func", value)
+    made = made if hasattr(made, "__qualname__") else type(made)
+    return f"{made.__module__}.{made.__qualname__}"
+
+
+def _revive(name: str, value: Any, own: Any) -> Any:
+    """Return a parameter from what JSON holds."""
+    if isinstance(value, dict) and "own" in value:
+        if own is None:
+            raise _OwnCodeError(f"the model was made with the {name} {value['own']}; pass it: load(..., {name}=...)")
+        return own
+    known = {"likelihood": LIKELIHOODS, "family": FAMILIES}.get(name)
+    named = value["family"] if isinstance(value, dict) else value
+    if own is not None and value != "auto":
+        raise _OwnCodeError(f"the model has the {name} {named!r}, which needs no code of yours; pass no other")
+    if known is not None and named not in (*known, "auto"):
+        raise _OwnCodeError(f"the model has the {name} {named!r}, which is not registered; import what registers it")
+    if isinstance(value, dict):
+        options = {option: _revive(option, given, None) for option, given in value["options"].items()}
+        return FAMILIES[named](**options)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _id_table(ids: np.ndarray) -> Any:
+    """Return ids as a table; ids that are neither integers nor strings cannot be kept in a file."""
+    import pyarrow as pa
+
+    listed = ids.tolist()
+    if not (all(type(value) is int for value in listed) or all(type(value) is str for value in listed)):
+        kinds = ", ".join(sorted({type(value).__name__ for value in listed}))
+        raise TypeError(f"ids of the kind {kinds} cannot be saved; use integers or strings")
+    return pa.table({"id": pa.array(listed)})
+
+
+def _ids_of(table: Any) -> np.ndarray:
+    listed = table["id"].to_pylist()
+    return np.array(listed, dtype=object if listed and isinstance(listed[0], str) else np.int64)
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if random_state is not None and (not isinstance(random_state, Integral) or random_state < 0):
+        raise ValueError(f"random_state must be a non-negative integer, a generator or None, got {random_state!r}")
+    return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
+
+
+def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def _distinct(points: Posterior, ids: Any, name: str) -> Int[np.ndarray, " ids"]:
+    positions = points.positions(ids)
+    values, counts = np.unique(positions, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"{name} holds id {points.ids.tolist()[values[counts > 1][0]]!r} more than once")
+    return positions
+
+
+def _warn_empty_rows(matrix: Any) -> None:
+    empty = np.flatnonzero(count_entries(matrix) == 0)
+    if len(empty):
+        warnings.warn(
+            f"{len(empty):,} rows of X hold no entry other than zero (the first is row {empty[0]}); under the "
+            "multinomial likelihood such a row has nothing to explain, and all of them get the same posterior",
+            stacklevel=3,
+        )

@@ -1,206 +1,311 @@
+import csv
 import json
 import signal
+import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
+import time
+import tomllib
+from inspect import signature
 
 import numpy as np
 import pytest
 
-from corrvae import load
+from corrvae import CorrelatedVAE, Pairwise, load
+from corrvae.cli import app
+from corrvae.cli import fit as fit_module
+from corrvae.cli.fit import _PAIRWISE, fit
 from corrvae.errors import TrainingError
-from corrvae.training.run import Run
-from nursery import Call
-from support.fits import SMALL, contents, fit, signals_at, write_points
+from support.commands import failure, run
+from support.runs import make_frame, make_graph, write_rows
+
+SMALL = (
+    "--n-components",
+    2,
+    "--hidden",
+    8,
+    "--max-steps",
+    40,
+    "--batch-size",
+    16,
+    "--random-state",
+    0,
+    "--device",
+    "cpu",
+)
 
 
 @pytest.fixture
 def files(tmp_path):
-    features, graph = write_points(tmp_path)
-    return ("--features", features, "--graph", graph, "--out", tmp_path / "run", *SMALL)
+    """A table and a graph with an id that the table lacks, and where to write."""
+    make_frame(60).rename_axis("id").to_csv(tmp_path / "people.csv")
+    pairs = make_graph([f"p{k}" for k in range(60)]).id_pairs.tolist()
+    write_rows(tmp_path / "friends.csv", [("source", "target"), *pairs, ("p1", "ghost")])
+    return tmp_path / "people.csv", tmp_path / "friends.csv", "--out", tmp_path / "run"
 
 
-def sentence(result, code):
-    """Give the one line on stderr that a command ended with."""
-    assert (result.exit_code, result.stdout) == (code, "")
-    (line,) = result.stderr.splitlines()
-    return line
+def contents(folder):
+    """The numbers of a model folder by the files' names without their generation."""
+    names = ("model", "embedding", "stddev", "graph.edges", "graph.weights")
+    return {path.name.rsplit("-")[0]: path.read_bytes() for path in folder.iterdir() if path.name.startswith(names)}
+
+
+def evaluations(folder):
+    """The rows of history.csv without their times."""
+    with (folder / "history.csv").open() as stream:
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(stream)]
+
+
+@pytest.fixture
+def at_step(monkeypatch):
+    """Call a function after a step of training."""
+
+    def install(step, act):
+        monkeypatch.setattr(fit_module, "_progress", lambda: lambda p: act() if p.step == step else None)
+
+    return install
+
+
+def test_defaults_are_those_of_python():
+    options = signature(fit).parameters
+    estimator = {n: p.default for n, p in signature(CorrelatedVAE).parameters.items() if n != "warm_start"}
+    assert {name: options[name].default for name in estimator} == estimator
+    pairwise = {name: parameter.default for name, parameter in signature(Pairwise).parameters.items()}
+    assert {own: options[name].default for name, own in _PAIRWISE.items()} == pairwise
+
+
+def test_options_are_those_of_python():
+    named = {f"--{name.replace('_', '-')}" for name in signature(CorrelatedVAE).parameters} - {"--warm-start"}
+    shown = run("fit", "--help").stdout
+    assert all(name in shown for name in named)
 
 
 def test_two_files_become_a_model(files, tmp_path):
-    result = fit(*files)
+    result = run("fit", *files, *SMALL)
     assert result.exit_code == 0, result.output
-    run = tmp_path / "run"
-    assert result.stdout == f"The model is in {run}: 60 points in 2 dimensions (gaussian likelihood, 40 steps)\n"
-    said = result.stderr.splitlines()
-    assert said[0] == f"{tmp_path / 'features.csv'}: 60 rows of 4 features"
-    assert "likelihood gaussian, because some features are negative (--likelihood chooses another)" in said
-    assert said[-1].startswith("step 40 of 40 (epoch 10.7): objective -")
-    model = load(run)
-    assert (model.ids_[-1], model.graph_.n_edges, model.n_steps_) == ("p59", 57, 40)
-    steps = [line.split(",")[0] for line in (run / "history.csv").read_text().split()]
-    assert steps == ["step", *(str(step) for step in model.history_["step"])]
+    folder = tmp_path / "run"
+    assert result.stdout == f"The model is in {folder}: 60 points in 2 dimensions (gaussian likelihood, 40 steps)\n"
+    assert result.stderr.startswith(f"{tmp_path / 'people.csv'}: 60 rows of 5 features\n")
+    assert "ghost" in result.stderr
+    assert "likelihood gaussian" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("step 40 of 40 (epoch")
+    model = load(folder)
+    assert (model.ids_[-1], model.graph_.n_edges, model.n_steps_) == ("p59", 60, 40)
+    assert model.feature_names_in_.tolist() == [f"f{k}" for k in range(5)]
+    assert [float(row["total"]) for row in evaluations(folder)] == pytest.approx(model.history_["total"].tolist())
+    assert not (folder / "checkpoint").exists()
 
 
-def test_everything_is_the_same_for_a_seed(files, tmp_path):
-    first = fit(*files, "--json")
-    before = contents(tmp_path / "run")
-    again = fit(*files, "--json", "--overwrite")
-    assert contents(tmp_path / "run") == before
-    assert again.stdout == first.stdout
-    other = fit(*files, "--overwrite", "--seed", "1", "--quiet")
-    assert (other.stdout, other.stderr) == ("", "")
-    assert contents(tmp_path / "run")["vertices.parquet"] != before["vertices.parquet"]
+def test_the_same_files_give_the_model_of_python(files, tmp_path):
+    run("fit", *files, *SMALL)
+    frame, graph = make_frame(60), make_graph([f"p{k}" for k in range(60)])
+    model = CorrelatedVAE(2, hidden=(8,), max_steps=40, batch_size=16, random_state=0, device="cpu")
+    np.testing.assert_array_equal(load(tmp_path / "run").embedding_, model.fit(frame, graph=graph).embedding_)
 
 
-def test_a_program_reads_the_summary(files, tmp_path):
-    result = fit(*files, "--json", "--quiet", "--validation", "0.2", "--patience", "50")
-    assert result.stderr == ""
-    summary = json.loads(result.stdout)
-    assert summary.pop("objective") < 0
-    assert summary.pop("validation_objective") < 0
-    assert summary.pop("best_step") > 0
-    assert summary == {
-        "out": str(tmp_path / "run"),
-        "stopped": "finished",
-        "steps": 40,
-        "rows": 60,
-        "columns": 4,
-        "edges": 57,
-        "only_in_features": 2,
-        "only_in_graph": 1,
-        "posterior": "independent",
-        "components": 2,
-        "likelihood": "gaussian",
-        "normalize": "raw",
-        "seed": 0,
-    }
-
-
-def test_ratings_get_the_likelihood_of_draws(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [f"u{u},m{m},{rng.integers(1, 6)}" for u in range(40) for m in rng.choice(50, 5, replace=False)]
-    (tmp_path / "ratings.csv").write_text("\n".join(["user,movie,rating", *rows]))
-    result = fit("--features", tmp_path / "ratings.csv", "--out", tmp_path / "run", *SMALL)
-    assert result.exit_code == 0, result.output
-    assert "likelihood multinomial, because all features are whole numbers from 0 up, and 90 % of them" in result.stderr
-    model = load(tmp_path / "run")
-    assert (model.likelihood, model.normalize, model.n_features_in_) == ("multinomial", "l2", 50)
-    assert set(model.feature_names_in_) == {f"m{m}" for m in range(50)}
+def test_a_seed_is_drawn_and_recorded(files, tmp_path):
+    small = [str(option) for option in SMALL if option not in ("--random-state", 0)]
+    result = run("fit", *files, *small)
+    drawn = tomllib.loads((tmp_path / "run" / "run.toml").read_text())["random_state"]
+    assert f"random_state {drawn}\n" in result.stderr
+    again = tmp_path / "again"
+    run("fit", "--config", tmp_path / "run" / "run.toml", "--out", again, "--quiet")
+    assert contents(again) == contents(tmp_path / "run")
 
 
 def test_options_reach_the_model(files, tmp_path):
-    more = "--posterior pairwise --tau learned --gamma 0,30 --dropout 0,0.5 --normalize raw,l2 --pair-network bilinear"
     config = tmp_path / "config.toml"
-    config.write_text("pair-hidden = 5\nwarmup_steps = 3\ncomponents = 9\n")
-    result = fit(*files, *more.split(), "--learning-rate", "0.01", "--config", config, "--device", "cpu", "--quiet")
-    assert result.exit_code == 0, result.output
+    config.write_text('pair-hidden = [5]\nwarmup_steps = 3\nn_components = 9\nnetwork = "bilinear"\ntau = 0.5\n')
+    more = "--family pairwise --gamma-kl 0 --gamma-mi 30 --pair-dropout 0.5 --pair-normalize l2 --tau learned --quiet"
+    result = run("fit", *files, *SMALL, *more.split(), "--network", "perceptron", "--config", config)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     model = load(tmp_path / "run")
-    assert (model.tau, model.gamma, model.dropout, model.normalize) == ("learned", (0, 30), (0, 0.5), ("raw", "l2"))
-    assert (model.pair_hidden, model.warmup_steps, model.n_components) == ((5,), 3, 2)
-    assert (model.pair_network, model.learning_rate, model.device) == ("bilinear", 0.01, "cpu")
+    assert (model.n_components, model.warmup_steps, model.tau) == (2, 3, "learned")
+    expected = {"network": "perceptron", "gamma_kl": 0.0, "gamma_mi": 30.0, "hidden": (5,), "dropout": 0.5}
+    assert model.family.get_params() == {**expected, "normalize": "l2", "pair_batch": None}
+
+
+def test_a_summary_is_a_document(files, tmp_path):
+    result = run("fit", *files, *SMALL, "--json", "--quiet", "--validation-fraction", 0.2)
+    summary = json.loads(result.stdout)
+    assert summary["out"] == str(tmp_path / "run")
+    assert summary["training"]["steps"] == 40
+    assert summary["training"]["validation_total"] < 0
+    assert summary["parameters"]["random_state"] == 0
+    assert summary["data"]["edges"] == 60
+
+
+def test_ratings_are_read_as_ratings(tmp_path):
+    rng = np.random.default_rng(0)
+    rated = [(f"u{u}", f"m{m}", rng.integers(1, 6)) for u in range(40) for m in rng.choice(50, 5, replace=False)]
+    write_rows(tmp_path / "ratings.csv", [("user", "movie", "rating"), *rated])
+    assert run("fit", tmp_path / "ratings.csv", "--out", tmp_path / "run", *SMALL).exit_code == 0
+    model = load(tmp_path / "run")
+    assert (model.likelihood_, model.normalize_, model.graph_) == ("multinomial", "l2", None)
 
 
 @pytest.mark.parametrize(
     ("more", "start"),
     [
-        (["--features", "nowhere.csv"], "nowhere.csv: there is no such file"),
-        (["--graph", "nowhere.csv"], "nowhere.csv: there is no such file"),
-        (["--tau", "2"], "--tau must be a number between -1 and 1"),
-        (["--steps", "5", "--epochs", "5"], "training lasts a number of steps or a number of epochs"),
+        (["nowhere.csv", "--out", "new"], "nowhere.csv: there is no such file"),
+        (["people.csv", "nowhere.csv", "--out", "new"], "nowhere.csv: there is no such file"),
+        (["--out", "new"], "there is nothing to train on"),
+        (["people.csv", "--out", "new", "--tau", "2"], "tau must lie strictly between -1 and 1"),
+        (["people.csv", "--out", "new", "--likelihood", "poisson"], ""),
+        (["people.csv", "--out", "new", "--likelihood", "normal"], "likelihood must be one of"),
+        (["people.csv", "--out", "new", "--family", "pairwise"], "family="),
+        (["people.csv", "--out", "new", "--gamma-mi", "30"], "--gamma-mi is an option of --family pairwise"),
         (
-            ["--missing", "error"],
-            "edges.csv: there are 1 id only in the graph (ghost) and 2 ids only in the features (",
+            ["people.csv", "friends.csv", "--out", "new", "--unmatched", "error"],
+            "1 id in the graph but not in the features (ghost)",
         ),
-        (["--likelihood", "poisson"], "features.csv: Negative values in data: row 0"),
-        (["--config", "nowhere.toml"], "nowhere.toml: there is no such file"),
-        (["--id-column", "name"], "features.csv: there is no column named 'name'"),
-        (["--resume"], "run: there is no run to resume"),
-        (["--out", "features.csv"], "features.csv: there is a file of this name"),
-        (["--out", "features.csv/x"], "features.csv/x: cannot be written (Not a directory)"),
-        (["--out", "."], ".: is not the folder of a run (it holds edges.csv, features.csv); nothing was written"),
-        (["--posterior", "pairwise", "--vertex-batch", "1"], "--posterior pairwise looks at pairs of a step's rows"),
+        (["people.csv", "--out", "new", "--id-column", "name"], "people.csv: there is no column named 'name'"),
+        (["people.csv", "--out", "new", "--layout", "round"], "Invalid value for '--layout'"),
+        (["people.csv", "--out", "new", "--config", "nowhere.toml"], "Invalid value for '--config': nowhere.toml"),
+        (["people.csv", "--out", "new", "--config", "people.csv"], "Invalid value for '--config': people.csv: cannot"),
+        (
+            ["people.csv", "--out", "new", "--config", "odd.toml"],
+            "Invalid value for '--config': odd.toml: there is no op",
+        ),
+        (["--out", "new", "--resume"], "new: there is no run to resume"),
+        (
+            ["people.csv", "--out", "new", "--resume", "--overwrite"],
+            "--resume continues a run, --overwrite replaces it",
+        ),
+        (["people.csv", "--out", "people.csv"], "people.csv: there is a file of this name"),
+        (["people.csv", "--out", "full"], "full: it holds 'note.txt' and no model of corrvae"),
     ],
 )
-def test_bad_input_is_one_sentence(more, start, tmp_path, monkeypatch):
-    write_points(tmp_path)
+def test_bad_input_is_one_sentence(more, start, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = fit("--features", "features.csv", "--graph", "edges.csv", "--out", "run", *SMALL, "--quiet", *more)
-    said = sentence(result, 2).replace(f"{tmp_path}/", "")
-    assert said.startswith(start)
-    assert not (tmp_path / "run").exists()
+    (tmp_path / "odd.toml").write_text("colour = 3\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "note.txt").write_text("mine")
+    assert failure("fit", *more, *SMALL[:4], "--quiet").removeprefix(f"{tmp_path}/").startswith(start)
+    assert not (tmp_path / "new" / "config.json").exists()
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["note.txt"]
 
 
-def test_a_stop_leaves_a_model_and_says_how_to_go_on(files, tmp_path):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with signals_at(11, signal.SIGINT):
-            result = fit(*files, "--json")
-    finally:
-        signal.signal(signal.SIGINT, before)
+def test_a_run_is_replaced_only_if_asked_to(files, tmp_path):
+    run("fit", *files, *SMALL)
+    before = contents(tmp_path / "run")
+    assert "--overwrite" in failure("fit", *files, *SMALL)
+    finished = run("fit", "--out", tmp_path / "run", "--resume")
+    assert (finished.exit_code, finished.stdout) == (0, "")
+    assert "has finished; there is nothing to resume" in finished.stderr
+    assert contents(tmp_path / "run") == before
+    assert run("fit", *files, *SMALL, "--random-state", 1, "--overwrite").exit_code == 0
+    assert contents(tmp_path / "run")["model"] != before["model"]
+
+
+def test_a_fit_that_cannot_begin_leaves_the_run_before_as_it_was(files, tmp_path, at_step):
+    at_step(10, lambda: signal.raise_signal(signal.SIGINT))
+    run("fit", *files, *SMALL)
+    kept = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert "tau must lie" in failure("fit", *files, *SMALL, "--tau", 2, "--overwrite", "--quiet")
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == kept
+
+
+def test_a_kill_while_a_run_is_replaced_does_not_pass_for_the_old_one(files, tmp_path, at_step):
+    run("fit", *files, *SMALL)
+
+    def killed():
+        raise SystemExit(137)
+
+    at_step(10, killed)
+    assert run("fit", *files, *SMALL, "--overwrite", "--random-state", 1).exit_code == 137
+    at_step(-1, None)
+    assert run("fit", "--out", tmp_path / "run", "--resume").exit_code == 0
+    assert load(tmp_path / "run").random_state == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_leaves_a_model_and_resumes_to_the_same_bits(number, files, tmp_path, at_step):
+    run("fit", *files[:2], "--out", tmp_path / "whole", *SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "_progress", lambda: lambda p: signal.raise_signal(number) if p.step == 10 else None)
+        result = run("fit", *files, *SMALL)
+    folder = tmp_path / "run"
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["stopped"] == "interrupted"
-    assert (
-        result.stderr.splitlines()[-1]
-        == f"stopped before the end; corrvae fit --out {tmp_path / 'run'} --resume goes on"
-    )
-    assert load(tmp_path / "run").n_steps_ == 11
+    assert result.stderr.splitlines()[-1].endswith(f"resume with: corrvae fit --out {folder} --resume")
+    assert load(folder).n_steps_ == 11
+    assert "--overwrite" in failure("fit", *files, *SMALL)
+    resumed = run("fit", "--out", folder, "--resume", "--quiet")
+    assert (resumed.exit_code, resumed.stdout, resumed.stderr) == (0, "", "")
+    assert contents(folder) == contents(tmp_path / "whole")
+    assert evaluations(folder) == evaluations(tmp_path / "whole")
+    assert not (folder / "checkpoint").exists()
 
 
-def test_a_second_signal_ends_at_once(files, tmp_path):
-    with signals_at(11, signal.SIGTERM, signal.SIGTERM):
-        result = fit(*files, "--quiet")
-    again = f"corrvae fit --out {tmp_path / 'run'} --resume"
-    assert sentence(result, 1) == f"stopped at once, before the first checkpoint; {again} begins again"
-    with signals_at(11, signal.SIGTERM, signal.SIGTERM):
-        result = fit(*files, "--quiet", "--checkpoint-every", "5")  # what was left is no loss
-    assert sentence(result, 1) == f"stopped at once; {again} goes on from the last checkpoint"
+def test_a_second_stop_ends_at_once(files, tmp_path, at_step):
+    at_step(10, lambda: [signal.raise_signal(signal.SIGTERM) for _ in range(2)])
+    sentence = failure("fit", *files, *SMALL, "--quiet", code=1)
+    begin = f"begin again with: corrvae fit --out {tmp_path / 'run'} --resume"
+    assert sentence == f"interrupted before the first checkpoint; {begin}"
+    sentence = failure("fit", *files, *SMALL, "--quiet", "--checkpoint-steps", 5, code=1)
+    assert sentence.startswith("interrupted; resume from the last checkpoint with: ")
+    at_step(-1, None)
+    run("fit", *files[:2], "--out", tmp_path / "whole", *SMALL)
+    assert run("fit", "--out", tmp_path / "run", "--resume").exit_code == 0
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
-def test_a_signal_while_libraries_are_imported_ends_in_a_sentence(files, monkeypatch):
-    class Slow(ModuleType):
-        def __getattr__(self, name):
-            signal.raise_signal(signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, lambda *_: None)  # or the tests would end, if it were not heard
-    try:
-        monkeypatch.setitem(sys.modules, "corrvae.cli.running", Slow("running"))
-        assert sentence(fit(*files), 1) == "stopped before training began; nothing was written"
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def test_a_resumed_run_may_be_longer_but_not_another(files, tmp_path, at_step):
+    at_step(10, lambda: signal.raise_signal(signal.SIGINT))
+    assert run("fit", *files, *SMALL).exit_code == 1
+    other = failure("fit", "--out", tmp_path / "run", "--resume", "--tau", 0.5, "--quiet")
+    assert "holds a checkpoint of another fit" in other
+    assert run("fit", "--out", tmp_path / "run", "--resume", "--max-steps", 50).exit_code == 0
+    assert load(tmp_path / "run").n_steps_ == 50
 
 
-def test_training_that_breaks_is_told_apart(files, monkeypatch):
-    def breaks(self):
-        raise TrainingError(7, "the edge term", (), None)
+def test_training_that_breaks_has_a_code_of_its_own(files, at_step):
+    def breaks():
+        raise TrainingError(7, "the edge term")
 
-    monkeypatch.setattr(Run, "advance", breaks)
-    assert sentence(fit(*files, "--quiet"), 3).startswith("after 7 steps the edge term is infinite or not a number")
-
-
-def test_training_that_diverges_ends_in_one_sentence(files):
-    result = fit(*files, "--quiet", "--learning-rate", "1e30")
-    assert "is infinite or not a number" in sentence(result, 3)
+    at_step(10, breaks)
+    assert "the edge term is infinite or not a number" in failure("fit", *files, *SMALL, "--quiet", code=3)
 
 
-def test_a_fit_after_one_that_broke_needs_no_leave(files, tmp_path):
-    assert fit(*files, "--quiet", "--learning-rate", "1e30").exit_code == 3
-    assert (tmp_path / "run" / "run.toml").exists()
-    assert fit(*files, "--quiet").exit_code == 0
+def test_a_full_disk_leaves_the_run_before_as_it_was(files, tmp_path, monkeypatch):
+    run("fit", *files, *SMALL)
+    before = contents(tmp_path / "run")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    sentence = failure("fit", *files, *SMALL, "--quiet", "--overwrite", "--random-state", 1, code=3)
+    assert "the disk is full" in sentence
+    monkeypatch.undo()
+    assert contents(tmp_path / "run") == before
     assert load(tmp_path / "run").n_steps_ == 40
 
 
-def test_where_to_is_settled_before_data_are_read(tmp_path):
-    (tmp_path / "file").write_text("")
-    result = fit("--features", tmp_path / "nowhere.csv", "--out", tmp_path / "file" / "x")
-    assert sentence(result, 2) == f"{tmp_path / 'file' / 'x'}: cannot be written (Not a directory)"
+def test_a_read_only_folder_is_one_sentence(files, tmp_path, monkeypatch):
+    def refuse(self, *arguments, **options):
+        raise PermissionError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    assert "read-only" in failure("fit", *files, *SMALL, "--quiet")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_an_answer_that_cannot_be_written_is_one_sentence(more, files, tmp_path, nursery):
-    fit(*files, "--quiet")
-    arguments = {"arguments": ["fit", "--out", str(tmp_path / "run"), "--resume", *more]}
-    (ending,) = nursery.run(Call("fragile:program", arguments, stdout="/dev/full"))
-    assert ending.code == 3
-    assert ending.errors.splitlines()[1:] == ["standard output: no space left on device"]
+def test_a_program_that_is_stopped_resumes_to_the_same_bits(files, tmp_path):
+    longer = [*map(str, SMALL), "--max-steps", "100000"]
+    command = [sys.executable, "-m", "corrvae", "fit", *map(str, files), *longer]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "run" / "history.csv").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 1, stderr
+    assert stdout.startswith(f"The model is in {tmp_path / 'run'}: 60 points")
+    assert stderr.splitlines()[-1].endswith("--resume")
+    n_steps = load(tmp_path / "run").n_steps_ + 20
+    assert run("fit", "--out", tmp_path / "run", "--resume", "--max-steps", n_steps).exit_code == 0
+    run("fit", *files[:2], "--out", tmp_path / "whole", *SMALL, "--max-steps", n_steps)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+def test_commands_are_listed_in_order():
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert names[:3] == ["fit", "embed", "neighbors"]

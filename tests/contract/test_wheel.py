@@ -23,22 +23,20 @@ def wheel(tmp_path_factory):
 
 def test_it_holds_the_whole_package_and_nothing_else(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    source = ROOT / "src"
-    expected = {path.relative_to(source).as_posix() for path in (source / "corrvae").rglob("*.py")}
-    assert expected | {"corrvae/py.typed"} == {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    files = [path for path in (ROOT / "src" / "corrvae").rglob("*") if path.is_file()]
+    expected = {path.relative_to(ROOT / "src").as_posix() for path in files if "__pycache__" not in path.parts}
+    assert {name for name in names if not name.split("/")[0].endswith(".dist-info")} == expected
     assert f"corrvae-{corrvae.__version__}.dist-info/METADATA" in names
 
 
-def test_it_installs_and_runs(wheel, tmp_path):
-    target = tmp_path / "site"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
-    subprocess.run(command, check=True, capture_output=True)
+def test_it_works_where_it_is_unpacked(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
     script = (
         "import corrvae; from corrvae import CorrelationGraph, spanning_weights; print(corrvae.__file__); "
         "print(spanning_weights(CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2)])).weights.sum().round(6))"
     )
-    environment = os.environ | {"PYTHONPATH": str(target)}
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     where, total = done.stdout.split()
-    assert Path(where).is_relative_to(target)
+    assert Path(where).is_relative_to(tmp_path)
     assert total == "2.0"

@@ -2,143 +2,162 @@ import signal
 
 import numpy as np
 import pytest
+import torch
+from sklearn.decomposition import PCA
 
-from corrvae import CorrelatedVAE, CorrelationGraph
-from corrvae.experiments.models import all_parameters, describe_settings, embed, fit_estimator, history_of, thin
-from corrvae.experiments.outcomes import Run
+from corrvae import CorrelatedVAE, CorrelationGraph, Pairwise
+from corrvae.experiments import baselines
+from corrvae.experiments.baselines import graph_sage, principal_components, variational_graph
+from corrvae.experiments.clustering import run as cluster
+from corrvae.experiments.models import Run, thin, train_entry
 from corrvae.experiments.recipes import Entry
-from support.experiments import COUNTS, PAIRWISE
+from support.experiments import BITS, COUNTS, PAIRWISE, TREE
 
 X = np.random.default_rng(0).poisson(0.6, (40, 9)).astype(np.float32) + np.eye(40, 9, dtype=np.float32)
 GRAPH = CorrelationGraph.from_edges([(i, (i + 1) % 40) for i in range(40)])
 
 
 def test_the_estimator_is_the_one_of_the_recipe():
-    entry = Entry("corr", "CVAE_corr", "cvae", {**COUNTS, **PAIRWISE, "gamma": (0.0, 2.0)})
-    found = fit_estimator(entry, X, GRAPH, Run(4))
-    expected = CorrelatedVAE(**entry.parameters, evaluate_every=1, device="cpu", random_state=4).fit(X, graph=GRAPH)
-    assert np.array_equal(found.embedding_, expected.embedding_)
-    assert np.array_equal(found.stddev_, expected.stddev_)
+    entry = Entry("corr", "CVAE_corr", "cvae", {**COUNTS, **PAIRWISE, "family__gamma_kl": 0.0, "family__gamma_mi": 2.0})
+    found = train_entry(entry, X, GRAPH, Run(4)).posterior(None)
+    family = Pairwise(hidden=(6,), gamma_kl=0.0, gamma_mi=2.0)
+    expected = CorrelatedVAE(**COUNTS, family=family, device="cpu", random_state=4).fit(X, graph=GRAPH)
+    assert np.array_equal(found.mean, expected.embedding_)
+    assert np.array_equal(found.stddev, expected.stddev_)
+    assert found.is_correlated
 
 
-def test_a_vae_is_not_shown_the_graph():
-    entry = Entry("vae", "VAE", "vae", COUNTS)
-    model = fit_estimator(entry, X, GRAPH, Run(0))
-    assert model.graph_ is None
-    expected = CorrelatedVAE(**COUNTS, evaluate_every=1, device="cpu", random_state=0).fit(X)
-    assert np.array_equal(model.embedding_, expected.embedding_)
+def test_a_vae_does_not_see_the_graph():
+    trained = train_entry(Entry("vae", "VAE", "vae", COUNTS), X, GRAPH, Run(0))
+    expected = CorrelatedVAE(**COUNTS, device="cpu", random_state=0).fit(X)
+    assert np.array_equal(trained.posterior(None).mean, expected.embedding_)
+    assert np.array_equal(trained.posterior(X[:3]).mean, expected.transform(X[:3]))
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_halves_are_redrawn_only_if_asked(asked):
+def test_rows_are_drawn_anew_only_if_asked(asked):
     drawn = []
 
-    def redraw(rows, generator):
+    def augment(rows, generator):
         drawn.append(rows)
         return X[rows]
 
-    fit_estimator(Entry("ind", "CVAE_ind", "cvae", COUNTS, redraw=asked), X, GRAPH, Run(0), redraw=redraw)
+    train_entry(Entry("ind", "CVAE_ind", "cvae", COUNTS, augment=asked), X, GRAPH, Run(0), augment=augment)
     assert bool(drawn) == asked
 
 
-@pytest.mark.parametrize("method", ["graph_sage", "variational_graph"])
-def test_networks_are_trained_with_the_seed_of_the_run(method):
-    pytest.importorskip("torch_geometric")
-    import corrvae.baselines
-
-    settings = {"n_components": 3, "hidden": 4, "n_steps": 2}
-    for seed in (0, 5):
-        found = embed(Entry("net", "net", method, settings), X, GRAPH, Run(seed)).embedding
-        expected = getattr(corrvae.baselines, method)(X, GRAPH, **settings, seed=seed)
-        assert np.array_equal(found, expected)
-        other = getattr(corrvae.baselines, method)(X, GRAPH, **settings, seed=seed + 1)
-        assert not np.allclose(found, other)
-
-
-def test_progress_is_reported():
-    seen = []
-    fit_estimator(Entry("vae", "VAE", "vae", COUNTS), X, GRAPH, Run(0, report=lambda *said: seen.append(said)))
-    assert seen == [("training", step, 6) for step in range(1, 7)]
-
-
-def test_an_interrupted_training_is_taken_up_where_it_was(tmp_path):
+def test_an_interrupted_training_resumes(tmp_path):
     entry = Entry("ind", "CVAE_ind", "cvae", COUNTS)
 
     def press(doing, done, total):
+        assert (doing, total) == ("training", 6)
         if done == 3:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        fit_estimator(entry, X, GRAPH, Run(0, tmp_path / "waiting", press))
+        train_entry(entry, X, GRAPH, Run(0, tmp_path / "saved", press))
     steps = []
-    model = fit_estimator(entry, X, GRAPH, Run(0, tmp_path / "waiting", lambda doing, done, total: steps.append(done)))
-    assert steps == [4, 5, 6]
-    assert np.array_equal(model.embedding_, fit_estimator(entry, X, GRAPH, Run(0)).embedding_)
+    run = Run(0, tmp_path / "saved", lambda doing, done, total: steps.append(done))
+    resumed = train_entry(entry, X, GRAPH, run)
+    assert steps in ([4, 5, 6], [5, 6])
+    assert run.earlier_seconds > 0
+    assert np.array_equal(resumed.posterior(None).mean, train_entry(entry, X, GRAPH, Run(0)).posterior(None).mean)
 
 
-def test_baselines_embed_every_row():
-    pytest.importorskip("torch_geometric")
-    for method, settings in (
-        ("graph_sage", {"n_components": 2, "hidden": 4, "n_steps": 3, "edge_batch": 8, "n_negatives": 2}),
-        ("variational_graph", {"n_components": 2, "hidden": 4, "n_steps": 3}),
-    ):
-        seen = []
-        found = embed(
-            Entry("x", "x", method, settings), X, GRAPH, Run(0, report=lambda *said, seen=seen: seen.append(said))
-        )
-        assert found.embedding.shape == (40, 2)
-        assert found.history["step"] == [1.0, 2.0, 3.0]
-        assert len(found.history["loss"]) == 3
-        assert seen[-1] == ("training", 3, 3)
+def test_settings_and_history_hold_all_that_was_trained():
+    entry = Entry("corr", "CVAE_corr", "cvae", {**COUNTS, **PAIRWISE}, metric="log_odds", augment=True)
+    trained = train_entry(entry, X, GRAPH, Run(7))
+    settings = trained.settings
+    assert settings["parameters"] == {**COUNTS, **PAIRWISE}
+    assert (settings["metric"], settings["augment"], settings["graph_features"]) == ("log_odds", True, False)
+    every = settings["all_parameters"]
+    assert (every["random_state"], every["tau"], every["family"], every["family__gamma_mi"]) == (
+        7,
+        0.99,
+        "pairwise",
+        1.0,
+    )
+    assert settings["n_steps"] == 6
+    assert trained.history["step"][-1] == 6.0
+    assert {"reconstruction", "singleton", "edge", "non_edge", "total"} <= set(trained.history)
 
 
-@pytest.mark.parametrize(("method", "steps"), [("graph_sage", 300), ("variational_graph", 200)])
-def test_how_far_a_baseline_is_is_told_though_the_recipe_leaves_its_steps_open(method, steps):
-    pytest.importorskip("torch_geometric")
-    seen = []
-
-    def stop(*said):
-        seen.append(said)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        embed(Entry("x", "x", method, {"n_components": 2, "hidden": 4}), X, GRAPH, Run(0, report=stop))
-    assert seen == [("training", 1, steps)]
-
-
-def test_what_embeds_nothing_is_refused():
-    with pytest.raises(ValueError, match="'degree' is no method that embeds"):
-        embed(Entry("degree", "degree", "degree"), X, GRAPH, Run(0))
-
-
-def test_histories_keep_both_ends_and_every_term():
-    model = fit_estimator(Entry("ind", "CVAE_ind", "cvae", COUNTS), X, GRAPH, Run(0))
-    history = history_of(model)
-    assert history["step"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert set(history) == {"step", "epoch", "reconstruction", "singleton", "edge", "non_edge", "total"}
-    np.testing.assert_allclose(history["total"], model.history_["total"], rtol=1e-5)
+def test_long_histories_keep_both_ends():
     long = thin({"step": [float(step) for step in range(5000)], "total": [1 / 3] * 5000})
     assert len(long["step"]) == len(long["total"]) == 200
     assert (long["step"][0], long["step"][-1], long["total"][0]) == (0.0, 4999.0, 0.333333)
 
 
-def test_settings_hold_what_was_asked_and_every_parameter():
-    entry = Entry("ind", "CVAE_ind", "cvae", COUNTS, metric="log_odds", redraw=True)
-    settings = describe_settings(entry, 7, fit_estimator(entry, X, GRAPH, Run(7)))
-    assert settings["parameters"] == COUNTS
-    assert (settings["metric"], settings["redraw"], settings["graph_features"]) == ("log_odds", True, False)
-    assert settings["all_parameters"]["random_state"] == 7
-    assert settings["all_parameters"]["tau"] == 0.99
-    assert settings["n_steps"] == 6
-    assert settings["all_parameters"] == all_parameters(entry, 7)
+def test_unknown_methods_raise():
+    with pytest.raises(ValueError, match="'degree' is no method that embeds"):
+        train_entry(Entry("degree", "degree", "degree"), X, GRAPH, Run(0))
 
 
-def test_settings_of_baselines_hold_their_defaults():
-    sage = describe_settings(Entry("sage", "GraphSAGE", "graph_sage", {"n_components": 5, "n_steps": 7}), 4)
-    expected = {"n_components": 5, "n_steps": 7, "hidden": 300, "n_negatives": 20, "edge_batch": 4096, "seed": 4}
-    assert sage["parameters"] == {"n_components": 5, "n_steps": 7}
-    assert {name: sage["all_parameters"][name] for name in expected} == expected
-    assert "on_step" not in sage["all_parameters"]
-    lsa = all_parameters(Entry("lsa", "LSA", "principal_components", {"n_components": 5, "center": False}), 0)
-    assert lsa == {"n_components": 5, "weighting": "raw", "center": False, "seed": 0}
-    assert all_parameters(Entry("degree", "degree", "degree"), 0) == {}
+@pytest.mark.parametrize("metric", ["expected_distance", "mean_distance"])
+@pytest.mark.parametrize("parameters", [BITS, {**BITS, **PAIRWISE}], ids=["ind", "corr"])
+def test_clustering_runs_from_end_to_end(parameters, metric):
+    outcome = cluster(Entry("m", "M", "cvae", parameters, metric), TREE, Run(seed=0))
+    assert set(outcome.scores) == {"nmi", "ari", "residual", "unit_nmi", "unit_ari", "unit_residual"}
+    assert 0 <= outcome.scores["nmi"] <= 1
+    assert outcome.data["edges"] == 59
+    assert set(outcome.sketches.groups) == {0, 1}
+    assert sum(outcome.sketches.weight_counts) == 59
+
+
+# ---- baselines
+
+
+def test_principal_components_are_those_of_scikit_learn():
+    generator = np.random.default_rng(0)
+    matrix, new = generator.normal(size=(50, 6)), generator.normal(size=(4, 6))
+    solver = PCA(2, svd_solver="full").fit(matrix)
+    found = principal_components(matrix, 2), principal_components(matrix, 2, project=new)
+    for ours, theirs in zip(found, (solver.transform(matrix), solver.transform(new)), strict=True):
+        np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-4)
+
+
+def test_weights_of_columns_are_inverse_frequencies():
+    matrix = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    weighted = matrix * (np.log((1 + 3) / (1 + np.array([3, 1]))) + 1)
+    found = principal_components(matrix, 2, weighting="idf", center=False)
+    u, s, _ = np.linalg.svd(weighted, full_matrices=False)
+    np.testing.assert_allclose(np.abs(found[:, 0]), np.abs(u[:, 0] * s[0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", [graph_sage, variational_graph])
+def test_networks_learn_the_graph_by_their_seed(function):
+    pytest.importorskip("torch_geometric")
+    settings = {"hidden": 8, "n_steps": 40, "learning_rate": 0.05}
+    losses = []
+    found = function(X, GRAPH, 4, **settings, seed=1, on_step=lambda step, loss: losses.append((step, loss)))
+    assert found.shape == (40, 4)
+    assert [step for step, _ in losses] == list(range(1, 41))
+    assert losses[-1][1] < losses[0][1]
+    assert np.array_equal(found, function(X, GRAPH, 4, **settings, seed=1))
+    assert not np.allclose(found, function(X, GRAPH, 4, **settings, seed=2))
+
+
+def test_networks_leave_torchs_own_seed_alone():
+    pytest.importorskip("torch_geometric")
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    graph_sage(X, GRAPH, 2, hidden=4, n_steps=1)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_graph_without_edges_raises():
+    pytest.importorskip("torch_geometric")
+    with pytest.raises(ValueError, match="learns from edges, and the graph has none"):
+        graph_sage(X, CorrelationGraph(np.empty((0, 2), np.int64), 40), 2)
+
+
+def test_baselines_are_trained_as_entries():
+    pytest.importorskip("torch_geometric")
+    seen = []
+    entry = Entry("vgae", "VGAE", "variational_graph", {"n_components": 2, "hidden": 4, "n_steps": 3})
+    trained = train_entry(entry, X, GRAPH, Run(5, report=lambda *progress: seen.append(progress)))
+    expected = baselines.variational_graph(X, GRAPH, 2, hidden=4, n_steps=3, seed=5)
+    assert np.array_equal(trained.posterior(None).mean, expected)
+    assert trained.history["step"] == [1.0, 2.0, 3.0]
+    assert seen == [("training", step, None) for step in (1, 2, 3)]

@@ -1,66 +1,45 @@
-import json
 import re
-from dataclasses import asdict
 
 import pytest
 
-from corrvae import CorrelatedVAE
+from corrvae.experiments.models import make_estimator
 from corrvae.experiments.published import TASKS
-from corrvae.experiments.recipes import MIN_RATINGS, RECIPES, find_recipe
-from corrvae.parameters import check_parameters
+from corrvae.experiments.recipes import MIN_RATINGS, RECIPES, Entry, find_recipe, modernize
+from corrvae.model.families import make_family
+from corrvae.scoring import METRICS
 
 ENTRIES = [(recipe, entry) for recipe in RECIPES.values() for entry in recipe.entries]
+CVAES = [(recipe, entry) for recipe, entry in ENTRIES if entry.method in ("vae", "cvae")]
 
 
-def test_every_task_has_every_recipe():
-    assert set(RECIPES) == {(task, name) for task in TASKS for name in ("recommended", "paper", "quick")}
-
-
-@pytest.mark.parametrize(("recipe", "entry"), ENTRIES, ids=lambda part: getattr(part, "model", None) or part.task)
-def test_entries_can_be_built_and_written_down(recipe, entry):
-    assert json.loads(json.dumps(asdict(entry)))["model"] == entry.model
-    if entry.method in ("vae", "cvae"):
-        model = CorrelatedVAE(**entry.parameters)
-        check_parameters(model)
-        assert (model.posterior == "pairwise") == entry.model.startswith("corr")
-        assert model.likelihood == ("bernoulli" if recipe.task == "clustering" else "multinomial")
-
-
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: f"{recipe.task}-{recipe.name}")
-def test_models_are_distinct_and_the_papers_are_there(recipe):
-    assert len(set(recipe.models)) == len(recipe.models)
-    assert {"vae", "ind", "corr"} <= set(recipe.models)
-    if recipe.name != "quick":
-        assert set(TASKS[recipe.task].published) <= set(recipe.models)
-
-
-@pytest.mark.parametrize(("task", "gamma"), [("clustering", 0.1), ("links", 1000.0), ("matching", 1.0)])
-def test_the_papers_settings(task, gamma):
-    for entry in find_recipe(task, "paper").choose(["vae", "ind", "corr"]).entries:
-        stated = {name: entry.parameters[name] for name in ("n_components", "tau", "vertex_batch", "edge_batch")}
-        assert stated == {"n_components": 100, "tau": 0.99, "vertex_batch": 64, "edge_batch": 256}
-        assert entry.parameters["learning_rate"] == 1e-3
-        assert entry.metric == "expected_distance"
-        assert not entry.redraw
-    assert find_recipe(task, "paper").choose(["corr"]).entries[0].parameters["gamma"] == gamma
-
-
-def test_only_links_have_graph_features():
-    with_features = {(recipe.task, entry.model) for recipe, entry in ENTRIES if entry.graph_features}
-    assert with_features == {("links", "ind+graph")}
+@pytest.mark.parametrize(("recipe", "entry"), CVAES, ids=lambda part: getattr(part, "model", getattr(part, "name", "")))
+def test_recipes_make_valid_estimators_with_their_parameters(recipe, entry):
+    model = make_estimator(entry, 7)
+    model._check_parameters()
+    found = model.get_params()
+    for name, value in entry.parameters.items():
+        if name != "family":
+            assert found[name] == value, name
+    assert (found["random_state"], found["device"]) == (7, "cpu")
+    family = type(make_family(found["family"])).__name__.lower()
+    assert family == ("pairwise" if entry.model == "corr" else "independent")
+    assert found["normalize"] != "auto"  # the recipes are those of the first edition, which had no such choice
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_papers_recipe_has_no_correlated_models_but_the_papers(task):
-    entries = find_recipe(task, "paper").entries
-    assert [entry.model for entry in entries if entry.method == "cvae"] == ["ind", "corr"]
+def test_every_task_has_every_recipe_and_the_papers_models(task):
+    for name in ("recommended", "paper", "quick"):
+        recipe = find_recipe(task, name)
+        assert recipe.models[:3] == ("vae", "ind", "corr")
+        assert len(set(recipe.models)) == len(recipe.models)
+        assert all(entry.metric in METRICS for entry in recipe.entries)
+    assert set(TASKS[task].published) <= set(find_recipe(task, "recommended").models)
 
 
-@pytest.mark.parametrize(("recipe", "n_components"), [("quick", 1), ("paper", 20), ("recommended", 20)])
-def test_principal_components_are_counted_in_their_label(recipe, n_components):
-    (entry,) = find_recipe("clustering", recipe).choose(["pca"]).entries
-    assert entry.parameters == {"n_components": n_components}
-    assert entry.label == {1: "PCA of x, 1 component", 20: "PCA of x, 20 components"}[n_components]
+@pytest.mark.parametrize(("task", "gamma"), [("clustering", 0.1), ("links", 1000.0), ("matching", 1.0)])
+def test_gamma_is_the_papers(task, gamma):
+    (entry,) = find_recipe(task, "paper").choose(["corr"]).entries
+    assert {entry.parameters[f"family__gamma_{part}"] for part in ("kl", "mi")} == {gamma}
 
 
 def test_quick_recipes_download_nothing():
@@ -72,10 +51,52 @@ def test_the_least_number_of_ratings_keeps_the_papers_proportion():
         assert least == 50 * int(name.removeprefix("ml-").removesuffix("m"))
 
 
-def test_unknown_names_are_refused_with_the_known_ones():
+def test_unknown_names_raise_with_the_known_ones():
     with pytest.raises(ValueError, match=re.escape("no task 'cooking'; there are clustering, links, matching")):
         find_recipe("cooking", "paper")
     with pytest.raises(ValueError, match=re.escape("there are recommended, paper, quick")):
         find_recipe("links", "secret")
     with pytest.raises(ValueError, match=re.escape("no model 'gat'; it has vae, ind, corr, lsa")):
         find_recipe("matching", "paper").choose(["vae", "gat"])
+
+
+def test_settings_of_the_first_edition_are_translated():
+    old = {
+        "method": "cvae",
+        "parameters": {
+            "vertex_batch": 64,
+            "edge_batch": 256,
+            "posterior": "pairwise",
+            "pair_network": "metric",
+            "pair_hidden": [8],
+            "pair_batch": None,
+            "gamma": [0.0, 10.0],
+            "dropout": [0.0, 0.5],
+            "normalize": "l2",
+        },
+        "metric": "log_odds",
+        "redraw": True,
+    }
+    assert modernize(old) == {
+        "method": "cvae",
+        "parameters": {
+            "batch_size": 64,
+            "edge_batch_size": 256,
+            "family": "pairwise",
+            "family__network": "metric",
+            "family__hidden": [8],
+            "family__pair_batch": None,
+            "family__gamma_kl": 0.0,
+            "family__gamma_mi": 10.0,
+            "dropout": 0.0,
+            "family__dropout": 0.5,
+            "normalize": "l2",
+        },
+        "metric": "log_odds",
+        "augment": True,
+    }
+    assert modernize(modernize(old)) == modernize(old)
+
+
+def test_an_entry_without_a_family_is_independent():
+    assert make_estimator(Entry("vae", "VAE", "vae", {"max_steps": 5}), 0).family == "independent"

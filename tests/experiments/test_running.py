@@ -1,71 +1,98 @@
+import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
-from corrvae.errors import DataFileError
+from corrvae.errors import CorrvaeError, DataFileError
+from corrvae.experiments import reproduce as module
 from corrvae.experiments import running
-from corrvae.experiments.jobs import jobs_of
-from corrvae.experiments.outcomes import keep_quiet
-from corrvae.experiments.progress import Lines
-from corrvae.experiments.running import RunError, in_own_process, run_jobs
-from corrvae.experiments.worker import perform
-from support.experiments import Stream, made_record, tiny_job, tiny_recipe
+from corrvae.experiments.records import read_record, write_record
+from corrvae.experiments.reproduce import choose_recipe, demo, reproduce
+from corrvae.experiments.running import RunError, jobs_of, peak_megabytes, perform, run_in_process, run_jobs
+from support.experiments import made_record, tiny_job, tiny_recipe
 
 
 @pytest.fixture
-def said():
-    stream = Stream()
-    return Lines(stream), lambda: stream.getvalue().splitlines()
+def tiny(monkeypatch):
+    """Recipes of a size for tests."""
+    monkeypatch.setattr(module, "find_recipe", tiny_recipe)
 
 
-def test_what_is_finished_is_not_run_again(tmp_path, said):
-    display, lines = said
-    jobs, begun, written = jobs_of(tiny_recipe(), 2, tmp_path, "again"), [], []
+def never(job, report):
+    pytest.fail(f"{job.title} was run")
+
+
+def quiet(doing, done, total):
+    pass
+
+
+def run_all(jobs, start):
+    return run_jobs(jobs, start=start, quiet=True)
+
+
+def test_what_has_a_record_is_not_run_again(tmp_path):
+    jobs, begun = jobs_of(tiny_recipe(), 2, tmp_path, "again"), []
 
     def start(job, report):
         begun.append(job)
         perform(job, report)
 
-    first = run_jobs(jobs, display, start, lambda: written.append(len(begun)))
-    assert (begun, first.skipped, written) == (jobs, 0, [1, 2, 3, 4, 5, 6])
+    first = run_all(jobs, start)
+    assert (begun, first.problem) == (jobs, None)
     bytes_before = [job.path.read_bytes() for job in jobs]
-    second = run_jobs(jobs, display, start)
-    assert (begun, second.skipped) == (jobs, 6)
+    second = run_all(jobs, never)
+    assert len(second.records) == len(jobs) == 8
     assert [job.path.read_bytes() for job in jobs] == bytes_before
-    assert second.records == [job.finished() for job in jobs]
-    assert lines()[-1].startswith("LSA, seed 1: finished before (reciprocal rank 0.")
+    assert second.records == first.records
+    jobs[3].path.unlink()
+    begun.clear()
+    third = run_all(jobs, start)
+    assert begun == [jobs[3]]
+    del bytes_before[3]
+    assert [job.path.read_bytes() for job in jobs if job is not jobs[3]] == bytes_before
+    assert third.records[3].scores == first.records[3].scores
+    assert not (tmp_path / ".partial").exists()
 
 
-def test_a_failure_does_not_stop_the_others(tmp_path, said):
-    display, lines = said
+def test_a_failure_does_not_stop_the_others(tmp_path):
     jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
 
     def start(job, report):
-        if job.entry.model == "vae":
+        if job.entry.model in ("vae", "corr"):
             raise RunError("it rained")
         perform(job, report)
 
-    tally = run_jobs(jobs, display, start)
+    tally = run_all(jobs, start)
     assert [record.model for record in tally.records] == ["ind", "lsa"]
-    assert tally.failures == [(jobs[0], "it rained")]
-    assert "VAE, seed 0: failed: it rained" in lines()
+    assert tally.problem == "2 of the runs failed (VAE, seed 0: it rained; CVAE_corr, seed 0: it rained)"
 
 
-def test_a_damaged_record_is_named_before_anything_runs(tmp_path, said):
+def test_a_bad_record_is_named_before_anything_runs(tmp_path):
     jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
     jobs[-1].path.parent.mkdir(parents=True)
     jobs[-1].path.write_text("rubbish")
-    begun = []
     with pytest.raises(DataFileError, match="cannot be read as the record") as caught:
-        run_jobs(jobs, said[0], lambda job, report: begun.append(job))
+        run_all(jobs, never)
     assert caught.value.path == jobs[-1].path
-    assert begun == []
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path, said):
+def test_a_record_of_other_settings_is_named(tmp_path):
+    job = tiny_job(tmp_path, "lsa")
+    record = perform(job, quiet)
+    assert job.finished() == read_record(job.path)
+    settings = {**record.settings, "parameters": {"n_components": 5}}
+    write_record(tmp_path, made_record(**{**vars(record), "settings": settings}))
+    expected = "other settings (parameters: {'n_components': 5}, and now {'n_components': 2}); remove it, or choose"
+    with pytest.raises(DataFileError, match=re.escape(expected)):
+        job.finished()
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
     jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
 
     def start(job, report):
@@ -74,83 +101,208 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, said):
         perform(job, report)
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(jobs, said[0], start)
-    assert [job.path.exists() for job in jobs] == [True, False, False]
+        run_all(jobs, start)
+    assert [job.path.exists() for job in jobs] == [True, False, False, False]
 
 
-def test_a_process_of_its_own_gives_the_same_record(tmp_path):
+def test_a_process_of_its_own_leaves_the_same_record(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
     job, same = tiny_job(tmp_path / "a", "lsa"), tiny_job(tmp_path / "b", "lsa")
     seen = []
-    in_own_process(threads=1)(job, lambda *said: seen.append(said))
-    record, here = job.finished(), perform(same, keep_quiet)
+    run_in_process(job, lambda *progress: seen.append(progress), threads=1)
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    record, here = job.finished(), perform(same, quiet)
     assert record.scores == here.scores
     assert record.versions == here.versions
+    assert record.machine["threads"] == 1
     assert ("projecting", 0, None) in seen
+    assert 100 < record.peak_megabytes < 4000
+    assert record.command == "corrvae reproduce matching --recipe quick"
 
 
-def test_files_of_the_folder_one_is_in_are_not_taken_for_libraries(tmp_path, monkeypatch):
-    (tmp_path / "numpy.py").write_text("raise SystemExit(5)")
-    monkeypatch.chdir(tmp_path)
-    job = tiny_job(tmp_path / "out", "lsa")
-    in_own_process(threads=1)(job, keep_quiet)
-    assert job.finished().machine["threads"] == 1
+def test_ctrl_c_is_passed_on_and_the_run_resumes(tmp_path):
+    job = tiny_job(tmp_path, "ind")
+    endless = running.Job(**{**vars(job), "entry": _longer(job.entry, 10**6)})
+    pressed = []
+
+    def press(doing, done, total):
+        if doing == "training" and not pressed:
+            pressed.append(done)
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_process(endless, press, threads=1)
+    assert not job.path.exists()
+    assert job.checkpoint.is_dir()
+    begun = []
+    with pytest.raises(KeyboardInterrupt):
+        perform(endless, lambda doing, done, total: _interrupt_at_first(doing, done, begun))
+    assert begun[0] > 1  # steps of the process before are not taken again
 
 
-def script(tmp_path, text):
-    """A stand-in for Python that is called as Python is, and does something else."""
-    path = tmp_path / "stand-in"
-    path.write_text(f"#!{sys.executable}\n{text}")
-    path.chmod(0o755)
-    return str(path)
+def _longer(entry, max_steps):
+    return type(entry)(**{**vars(entry), "parameters": {**entry.parameters, "max_steps": max_steps}})
+
+
+def _interrupt_at_first(doing, done, begun):
+    if doing == "training" and not begun:
+        begun.append(done)
+        signal.raise_signal(signal.SIGINT)
+
+
+class Channel(list):
+    """What a process sends to the one that started it."""
+
+    send = list.append
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("error", "sent"),
     [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was ended by SIGKILL"),
-        ("raise SystemExit(3)", "ended with code 3 and said nothing"),
-        ("""print('{"event": "failed", "problem": "no luck"}')""", "no luck"),
+        (None, ("done",)),
+        (KeyboardInterrupt(), ("interrupted",)),
+        (ValueError("it rained"), ("failed", "it rained")),
+        (MemoryError(), ("failed", "MemoryError: ")),
+        (RuntimeError("a fault"), ("failed", "RuntimeError: a fault")),
+        (BrokenPipeError(), ("progress", "training", 1, 9)),  # nobody listens any more
     ],
 )
-def test_a_process_that_fails_is_told(tmp_path, text, problem):
-    with pytest.raises(RunError, match=problem):
-        in_own_process(executable=script(tmp_path, text))(tiny_job(tmp_path), keep_quiet)
+def test_how_a_process_ends_is_sent(error, sent, monkeypatch, tmp_path):
+    def work(job, report):
+        report("training", 1, 9)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(running, "perform", work)
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    channel = Channel()
+    running._serve(tiny_job(tmp_path), channel, None)
+    assert channel[0] == ("progress", "training", 1, 9)
+    assert channel[-1] == sent
+    assert len(channel) <= 2
 
 
-STUBBORN = """
-import json, signal, sys, time
-asked = []
-signal.signal(signal.SIGINT, lambda *_: asked.append(1))
-print(json.dumps({"event": "progress", "doing": "training", "done": 1, "total": 2}), flush=True)
-while not asked:
-    time.sleep(0.01)
-time.sleep(0.3)  # a second request would be noticed
-open(PATH, "w").write(str(len(asked)))
-print(json.dumps({"event": "interrupted"}), flush=True)
-"""
+def test_a_killed_process_is_a_failed_run(tmp_path):
+    def kill():
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.01)
+        children[0].kill()  # while it imports
+
+    threading.Thread(target=kill, daemon=True).start()
+    with pytest.raises(RunError, match=re.escape("ended with code -9 (killed: out of memory?)")):
+        run_in_process(tiny_job(tmp_path, "ind"), quiet, threads=1)
 
 
-def test_ctrl_c_is_passed_on_once_and_waited_for(tmp_path):
-    left = tmp_path / "left"
-
-    def press(*_):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-
-    start = in_own_process(executable=script(tmp_path, STUBBORN.replace("PATH", repr(str(left)))))
-    with pytest.raises(KeyboardInterrupt):
-        start(tiny_job(tmp_path), press)
-    assert left.read_text() == "1"
+def test_peak_memory_grows_with_what_is_held():
+    before = peak_megabytes()
+    held = bytearray(b"x" * (200 << 20))
+    assert peak_megabytes() >= max(before, 200)
+    del held
 
 
-def test_threads_are_told_to_the_process(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    text = """
-import json, os
-print(json.dumps({"event": "failed", "problem": os.environ["OMP_NUM_THREADS"] + os.environ["NUMBA_NUM_THREADS"]}))
-"""
-    with pytest.raises(RunError, match="33"):
-        in_own_process(threads=3, executable=script(tmp_path, text))(tiny_job(tmp_path), keep_quiet)
+# ---- reproduce
 
 
-def test_scores_are_said_by_their_names():
-    assert running._said(made_record()) == "NMI 0.2500"
+@pytest.mark.parametrize("task", ["clustering", "links", "matching"])
+def test_a_table_a_file_and_records(task, tiny, tmp_path, capsys):
+    out = tmp_path / "new" / "results"
+    tally = reproduce(task, recipe="quick", seeds=2, out=out, start=perform)
+    assert (len(tally.records), tally.failures) == (8, [])
+    printed = capsys.readouterr()
+    assert f"{task} on" in printed.out
+    assert "CVAE_ind, seed 0 (2 of 8)" in printed.err
+    written = (out / f"{task}.md").read_text()
+    assert re.search(r"\| CVAE_corr \| 0\.\d{4} ± 0\.\d{4} \| \d\.\d{4} ± \d\.\d{4} \|", written)
+    again = reproduce(task, recipe="quick", seeds=2, out=out, start=never, quiet=True)
+    assert again.records == tally.records
+    assert capsys.readouterr() == ("", "")
+    assert tally.records[0].command == f"corrvae reproduce {task} --seeds 2 --recipe quick"
+
+
+def test_more_seeds_run_only_what_is_new(tiny, tmp_path):
+    options = {"models": ["lsa"], "recipe": "quick", "out": tmp_path, "start": perform, "quiet": True}
+    reproduce("matching", **options)
+    first = tmp_path / "matching" / "quick" / "lsa" / "seed-0.json"
+    before = first.read_bytes()
+    assert len(reproduce("matching", **options, seeds=3).records) == 3
+    assert first.read_bytes() == before
+
+
+def test_the_demo_writes_a_report(monkeypatch, tiny, tmp_path, capsys):
+    monkeypatch.setattr(module, "run_in_process", lambda job, report, *, threads: perform(job, report))
+    assert len(demo(tmp_path).records) == 4
+    assert f"The report is in {tmp_path / 'report.html'}" in capsys.readouterr().out
+    assert "CVAE_corr" in (tmp_path / "report.html").read_text()
+
+
+def test_a_data_set_is_chosen_with_its_least_ratings():
+    assert choose_recipe("matching", "recommended", dataset="ml-20m").data == {"name": "ml-20m", "min_ratings": 1000}
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "problem"),
+    [
+        ("cooking", {}, "there is no task 'cooking'"),
+        ("links", {"models": ["vae", "gat"]}, "no model 'gat'; it has vae, ind, corr, ind+graph"),
+        ("clustering", {"models": []}, "models is empty; there are vae, ind, corr, sage"),
+        ("links", {"seeds": 0}, "seeds must be 1 or more, not 0"),
+        ("links", {"threads": 0}, "threads must be 1 or more, not 0"),
+        ("links", {"recipe": "best"}, "there is no recipe 'best'"),
+        ("clustering", {"dataset": "ml-1m"}, "dataset is for matching"),
+        ("matching", {"dataset": "ml-1m", "recipe": "quick"}, "dataset is for matching"),
+        ("matching", {"dataset": "netflix"}, "there are ml-1m, ml-10m"),
+    ],
+)
+def test_what_cannot_be_raises(task, options, problem, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        reproduce(task, **options, out=tmp_path, start=never)
+
+
+def test_without_torch_geometric_its_models_are_left_out_or_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert set(choose_recipe("clustering", "paper").models) == {"vae", "ind", "corr", "pca", "truth"}
+    with pytest.raises(
+        ValueError, match=re.escape("sage cannot run without torch_geometric: pip install 'corrvae[baselines]'")
+    ):
+        choose_recipe("clustering", "paper", models=["sage", "ind"])
+    assert choose_recipe("clustering", "paper", models=["ind"]).models == ("ind",)
+
+
+def test_missing_data_name_the_command_that_gets_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", "elsewhere")
+    with pytest.raises(DataFileError, match="get it with: corrvae data get epinions") as caught:
+        reproduce("links", models=["degree"], data=tmp_path / "mine", out=tmp_path / "out", start=never)
+    assert caught.value.path == tmp_path / "mine" / "epinions.zip"
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_records_that_were_not_asked_for_are_named_before_anything_runs(tiny, tmp_path):
+    path = tmp_path / "matching" / "recommended" / "older" / "seed-7.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("rubbish")
+    with pytest.raises(DataFileError, match="cannot be read as the record") as caught:
+        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path, start=never)
+    assert caught.value.path == path
+
+
+def test_records_of_other_data_are_not_mixed_in(tiny, tmp_path):
+    data = {"name": "other", "settings": {"name": "ml-20m", "min_ratings": 1000}}
+    record = made_record(task="matching", recipe="quick", model="older", data=data, scores={"reciprocal_rank": 0.5})
+    path = write_record(tmp_path, record)
+    with pytest.raises(DataFileError, match=r"other data .*ml-20m.*; remove it, or choose another --out") as caught:
+        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path, start=never)
+    assert caught.value.path == path
+
+
+def test_a_folder_that_cannot_be_made_is_named(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CorrvaeError, match="file"):
+        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path / "file", start=perform, quiet=True)
+
+
+def test_importing_the_entry_points_loads_no_torch():
+    import subprocess
+
+    script = "import sys, corrvae.experiments.reproduce, corrvae.experiments.recipes; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -35,19 +35,19 @@ def test_integers_and_strings_that_look_alike_are_different_ids():
 
 
 @pytest.mark.parametrize("vertices", [[3, 1, 3], ["a", "b", "a"], np.array([3, 1, 3]), [(1, 2), 0, (1, 2)]])
-def test_a_repeated_id_is_refused_with_both_places(vertices):
+def test_a_repeated_id_raises_with_both_places(vertices):
     with pytest.raises(ValueError, match="twice, at positions 0 and 2"):
         VertexIds.from_vertices(vertices)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan")])
-def test_a_missing_id_is_refused(missing):
-    with pytest.raises(ValueError, match="no id at position 1"):
+def test_a_missing_id_raises(missing):
+    with pytest.raises(ValueError, match="vertices, position 1: the id is missing"):
         VertexIds.from_vertices(["a", missing])
 
 
-def test_other_wrong_ids_are_refused():
-    with pytest.raises(TypeError, match="not hashable"):
+def test_other_wrong_ids_raise():
+    with pytest.raises(ValueError, match=r"position 0: id \[1\] is not hashable"):
         VertexIds.from_vertices([[1], [2]])
     with pytest.raises(TypeError, match="not the one str 'abc'"):
         VertexIds.from_vertices("abc")
@@ -55,7 +55,7 @@ def test_other_wrong_ids_are_refused():
         VertexIds.from_vertices(np.zeros((2, 2), dtype=int))
 
 
-def test_rows_are_recognised_and_cost_nothing():
+def test_rows_are_recognised_and_take_no_memory():
     for vertices in (range(5), list(range(5)), np.arange(5), np.arange(5.0)):
         assert VertexIds.from_vertices(vertices).are_rows
     assert not VertexIds.from_vertices(range(1, 6)).are_rows
@@ -64,7 +64,7 @@ def test_rows_are_recognised_and_cost_nothing():
     assert huge.find(np.array([10**14, 10**15])).tolist() == [10**14, -1]
 
 
-def test_arrays_given_by_the_caller_stay_his():
+def test_arrays_of_the_caller_are_copied():
     vertices = np.array([5, 3, 9])
     ids = VertexIds.from_vertices(vertices)
     vertices[0] = 7
@@ -77,11 +77,19 @@ def test_dates_and_pandas_missing_values():
     pandas = pytest.importorskip("pandas")
     days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
     assert VertexIds.from_vertices(days).values.tolist() == list(days)
-    with pytest.raises(ValueError, match="no id at position 1"):
+    with pytest.raises(ValueError, match="position 1: the id is missing"):
         VertexIds.from_vertices(pandas.Series([1, None], dtype="Int64"))
 
 
-def test_one_id_is_found_or_refused_without_a_position():
+def test_ids_are_found_in_lists_and_arrays_of_any_shape():
+    ids = VertexIds.from_vertices(["a", "b", ("c", 1)])
+    assert ids.find(["b", ("c", 1), "x"]).tolist() == [1, 2, -1]
+    assert ids.find(np.array([["a", "x"], ["b", "a"]])).tolist() == [[0, -1], [1, 0]]
+    assert len(ids) == 3
+    assert VertexIds.of_rows(None, 3).find([2, 3]).tolist() == [2, -1]
+
+
+def test_one_id_is_found_or_raises_without_a_position():
     ids = VertexIds.from_vertices([10, 20])
     assert (ids.find_one(20), ids.find_one(np.int64(10)), ids.find_one(3), ids.find_one("10")) == (1, 0, -1, -1)
     assert ids.locate_one(20) == 1

@@ -81,7 +81,7 @@ def test_seeds_differ_and_global_state_is_left_alone():
 @pytest.mark.parametrize("strategy", ["per_vertex", "random"])
 def test_every_edge_is_held_out_equally_often(strategy):
     graph = complete(6)
-    runs = 3000
+    runs = 1000
     tested, validated = np.zeros(graph.n_edges), np.zeros(graph.n_edges)
     generator = np.random.default_rng(4)
     codes = {tuple(edge): k for k, edge in enumerate(graph.edges.tolist())}
@@ -124,6 +124,6 @@ def test_a_graph_without_edges_splits_into_nothing():
         ({"test": "5%"}, TypeError, "test must be a share of the edges, not '5%'"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, kind, sentence):
+def test_wrong_arguments_raise(arguments, kind, sentence):
     with unchecked(), pytest.raises(kind, match=sentence):
         split_edges(complete(4), **arguments)

@@ -1,15 +1,19 @@
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from sklearn.preprocessing import normalize
 from torch.nn.functional import linear
 
-from corrvae.nn import DenseRows
-from corrvae.nn.layers import RowsLinear, check_widths, perceptron, uniform_parameter
+from corrvae.nn import NORMALIZATIONS, DenseRows, InputTransform, RowsLinear, perceptron
+from corrvae.nn.layers import check_widths, uniform_parameter
+from support.rows import matrices, sparse_rows
 
 
 def test_rows_linear_is_a_linear_layer():
     layer, x = RowsLinear(5, 3), torch.rand(4, 5)
     torch.testing.assert_close(layer(DenseRows(x)), linear(x, layer.weight.T, layer.bias))
-    with pytest.raises(ValueError, match="6 columns, but the network was made for 5"):
+    with pytest.raises(ValueError, match="6 columns, but the network was built for 5"):
         layer(DenseRows(torch.rand(4, 6)))
 
 
@@ -35,3 +39,42 @@ def test_widths_must_be_positive():
     assert check_widths("hidden", [3, 2]) == (3, 2)
     with pytest.raises(ValueError, match="hidden must hold positive integers"):
         check_widths("hidden", (3, 0))
+
+
+@given(matrices())
+def test_normalisations_agree_with_their_definitions(matrix):
+    X = matrix.toarray()
+    expected = {
+        "none": X,
+        "binary": (X != 0).astype(float),
+        "l2": normalize(X),
+        "log1p": np.sign(X) * np.log1p(np.abs(X)),
+    }
+    assert expected.keys() == NORMALIZATIONS.keys()
+    for name, values in expected.items():
+        for rows in (sparse_rows(matrix), DenseRows(torch.from_numpy(X))):
+            np.testing.assert_allclose(InputTransform(name)(rows).dense().numpy(), values, atol=1e-12)
+
+
+def test_dropout_keeps_the_mean_and_only_works_in_training():
+    rows = DenseRows(torch.ones(200, 200))
+    transform = InputTransform(dropout=0.3)
+    dropped = transform(rows, torch.Generator().manual_seed(0)).dense()
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.7])
+    assert float((dropped == 0).float().mean()) == pytest.approx(0.3, abs=0.01)
+    again = transform(rows, torch.Generator().manual_seed(0)).dense()
+    assert again.equal(dropped)
+    assert transform.eval()(rows).dense().equal(rows.dense())
+
+
+def test_dropout_leaves_torchs_own_generator_alone():
+    before = torch.get_rng_state()
+    InputTransform(dropout=0.5)(DenseRows(torch.ones(4, 4)), torch.Generator().manual_seed(0))
+    assert torch.get_rng_state().equal(before)
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ValueError, match="'binary', 'l2', 'log1p', 'none'"):
+        InputTransform("l3")
+    with pytest.raises(ValueError, match="dropout"):
+        InputTransform(dropout=1.0)

@@ -4,8 +4,7 @@ import torch
 from hypothesis import given
 from scipy import sparse
 
-from corrvae.nn import DenseRows
-from corrvae.nn.rows import SparsePattern, Transposition
+from corrvae.nn import DenseRows, SparsePattern
 from support.rows import matrices, sparse_rows
 
 
@@ -20,16 +19,22 @@ def test_affine_and_its_gradients_equal_the_dense_product(matrix):
     torch.manual_seed(0)
     weight = torch.randn(n_columns, 3, dtype=torch.float64)
     bias, outer = torch.randn(3, dtype=torch.float64), torch.randn(n_rows, 3, dtype=torch.float64)
-    found = []
-    for rows in (sparse_rows(matrix), DenseRows(torch.from_numpy(matrix.toarray()))):
+    exact = torch.from_numpy(matrix.toarray())
+    for rows in (sparse_rows(matrix), DenseRows(exact)):
         parameters = weight.clone().requires_grad_(), bias.clone().requires_grad_()
         value = rows.affine(*parameters)
-        found.append([value, *torch.autograd.grad((value * outer).sum(), parameters)])
-    exact = torch.from_numpy(matrix.toarray())
-    torch.testing.assert_close(found[1][0], exact @ weight + bias)
-    torch.testing.assert_close(found[1][1], exact.T @ outer)
-    for ours, dense in zip(*found, strict=True):
-        torch.testing.assert_close(ours, dense)
+        of_weight, of_bias = torch.autograd.grad((value * outer).sum(), parameters)
+        torch.testing.assert_close(value, exact @ weight + bias)
+        torch.testing.assert_close(of_weight, exact.T @ outer)
+        torch.testing.assert_close(of_bias, outer.sum(0))
+
+
+def test_the_sparse_product_passes_gradcheck():
+    rows = sparse_rows(sparse.csr_array([[0.0, 2.0, -1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 0.0]]))
+    weight = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(rows.affine, (weight, bias))
+    assert torch.autograd.gradcheck(lambda w, b: rows.affine(w.t(), b), (weight.detach().t().requires_grad_(), bias))
 
 
 @given(matrices())
@@ -47,18 +52,25 @@ def test_row_operations_agree_with_the_dense_ones(matrix):
 
 @given(matrices())
 def test_take_picks_the_stored_places(matrix):
-    rows = sparse_rows(matrix)
     other = torch.arange(float(np.prod(matrix.shape))).view(matrix.shape)
-    coordinates = sparse.coo_array(matrix).coords
-    torch.testing.assert_close(rows.take(other), other[coordinates])
+    torch.testing.assert_close(sparse_rows(matrix).take(other), other[sparse.coo_array(matrix).coords])
 
 
 @given(matrices())
-def test_transposition_is_scipys(matrix):
-    found, expected = Transposition.of(sparse_rows(matrix).pattern), sparse.csc_array(matrix)
-    np.testing.assert_array_equal(found.rows.numpy(), expected.indices)
-    np.testing.assert_array_equal(found.offsets.numpy(), expected.indptr)
-    np.testing.assert_array_equal(matrix.data[found.order.numpy()], expected.data)
+def test_sorting_by_column_is_stable_on_every_device(matrix):
+    class Elsewhere(torch.Tensor):
+        """A tensor that claims to be on another device."""
+
+        is_cpu = False
+
+    dense = matrix.toarray()
+    expected_columns, expected_rows = np.nonzero(dense.T)
+    pattern = sparse_rows(matrix).pattern
+    moved = SparsePattern(pattern.columns.as_subclass(Elsewhere), pattern.offsets, pattern.n_columns)
+    for order, rows, offsets in (pattern.by_column, moved.by_column):
+        np.testing.assert_array_equal(rows.numpy(), expected_rows)
+        np.testing.assert_array_equal(matrix.data[order.numpy()], dense.T[expected_columns, expected_rows])
+        np.testing.assert_array_equal(np.diff(offsets.numpy()), np.count_nonzero(dense, axis=0))
 
 
 def test_missing_entries_become_zeros_that_were_not_observed():
@@ -82,6 +94,6 @@ def test_to_keeps_entries_and_mask(target):
 
 
 def test_pattern_knows_the_row_of_each_entry_also_after_empty_rows():
-    pattern = SparsePattern.of(torch.tensor([1, 0, 2]), torch.tensor([0, 0, 2, 2, 3]), 3)
+    pattern = SparsePattern(torch.tensor([1, 0, 2]), torch.tensor([0, 0, 2, 2, 3]), 3)
     assert pattern.row_of.tolist() == [1, 1, 3]
     assert pattern.flat.tolist() == [4, 3, 11]

@@ -8,23 +8,18 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 
-from corrvae import CorrelatedVAE, CorrelationGraph, spanning_weights
-from corrvae.nn import Decoder, DenseRows, Encoder, FeatureTable, Marginals, PairPrior, make_likelihood
-from corrvae.nn.autoencoding import autoencode
-from corrvae.objectives import (
-    cvae_ind,
-    edge_term,
-    mean_over_edges,
-    mean_over_vertices,
-    mutual_information,
-    singleton_kl,
-)
+from corrvae import CorrelatedVAE, CorrelationGraph, Pairwise, spanning_weights
+from corrvae.model import Batch, CorrelatedModel, PairPrior
+from corrvae.model.families import Independent
+from corrvae.model.objectives import edge_term, mutual_information, singleton_kl
+from corrvae.nn import Decoder, DenseRows, Encoder, Marginals, make_likelihood
+from support.training import given_noise, sparse_table
 
 TAUS = [-0.999, -0.9, 0.0, 0.5, 0.99, 0.999, 0.9999]
 TOLERANCE = 1e-5
 FLOOR = 1e-4
+EDGES = torch.tensor([[0, 1], [0, 5], [2, 3], [2, 4], [3, 5]])
 
 
 def points(n_components: int, dtype: torch.dtype, size: float) -> Marginals:
@@ -38,9 +33,6 @@ def points(n_components: int, dtype: torch.dtype, size: float) -> Marginals:
     return Marginals(torch.cat([mean, stddev], 1).requires_grad_())
 
 
-EDGES = torch.tensor([[0, 1], [0, 5], [2, 3], [2, 4], [3, 5]])
-
-
 def activations(n_components: int, dtype: torch.dtype) -> torch.Tensor:
     """Correlations from none to the edge: tanh of 9 is 1 in float32, of 20 in float64, and of 80 in any."""
     values = torch.tensor([0.0, 1e-4, -1e-4, 1.0, -3.0, 9.0, -9.0, 20.0, 80.0, -80.0], dtype=torch.float32)
@@ -50,13 +42,13 @@ def activations(n_components: int, dtype: torch.dtype) -> torch.Tensor:
 
 def size_of_parts(marginals: Marginals, prior: PairPrior, a: torch.Tensor | None) -> torch.Tensor:
     """Add up the sizes of all that the edge term is the sum of."""
-    x, y = (marginals.joint[EDGES[:, end]].detach() for end in (0, 1))
-    form = prior.form_independent if a is None else prior.form
-    size = ((x - y).square() @ form.apart.abs()) + ((x + y).square() @ form.together.abs()) + form.constant.abs()
-    if a is not None:
-        s, t = (marginals.stddev[EDGES[:, end]].detach() for end in (0, 1))
-        size = size + 2.0 * (s * t) @ prior.product.abs() + mutual_information(a.detach())
-    return size
+    (x, s), (y, t) = (
+        (marginals.mean[EDGES[:, end]].detach(), marginals.stddev[EDGES[:, end]].detach()) for end in (0, 1)
+    )
+    size = (x - y).square() @ prior.near.abs() + (x + y).square() @ prior.far.abs() + prior.constant.abs()
+    if a is None:
+        return size + (s.square() + t.square()) @ prior.spread
+    return size + (s - t).square() @ prior.spread + 2.0 * (s * t) @ prior.product + mutual_information(a.detach())
 
 
 @pytest.mark.parametrize(
@@ -80,8 +72,8 @@ def test_edge_terms(tau, n_components, size, correlated):
         torch.testing.assert_close(single, double, rtol=1e-4, atol=TOLERANCE * float(double.abs().max()))
 
 
-def literal_total(parameters, counts, noise, tau):
-    """The objective of `test_the_gradient_of_a_step`, written down with torch's own functions."""
+def literal_terms(parameters, counts, noise, tau) -> list[torch.Tensor]:
+    """The objective of `test_the_gradient_of_a_step` as its terms, written down with torch's own functions."""
     first, first_bias, second, second_bias, decoding, decoding_bias = parameters
     mean, raw = ((counts @ first + first_bias).relu() @ second.T + second_bias).chunk(2, 1)
     stddev = FLOOR + torch.nn.functional.softplus(raw, threshold=1e3)
@@ -92,15 +84,15 @@ def literal_total(parameters, counts, noise, tau):
     x, y = torch.cat([mean, stddev], 1)[EDGES[:, 0]], torch.cat([mean, stddev], 1)[EDGES[:, 1]]
     prior = torch.tensor([[1.0, tau], [tau, 1.0]], dtype=torch.float64).inverse() - torch.eye(2, dtype=torch.float64)
     cross = (x * y)[:, :d].sum(1)  # independent posteriors: no product of standard deviations
-    edge = 0.5 * (prior[0, 0] * (x.square() + y.square()).sum(1) + 2.0 * prior[0, 1] * cross) + 0.5 * d * np.log1p(
-        -(tau**2)
-    )
-    return reconstruction - kl - edge.sum() / len(counts)
+    quadratic = 0.5 * (prior[0, 0] * (x.square() + y.square()).sum(1) + 2.0 * prior[0, 1] * cross)
+    edge = quadratic + 0.5 * d * np.log1p(-(tau**2))
+    return [reconstruction, -kl, -edge.sum() / len(counts)]
 
 
+@pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize(("tau", "n_components"), [*product([-0.999, 0.9999], [1, 1000])])
-def test_the_gradient_of_a_step(tau, n_components):
-    """That of training, which does without torch's engine: sparse counts, half of the stddevs at their floor."""
+def test_the_gradient_of_a_step(tau, n_components, as_sparse):
+    """Large counts, and half of the standard deviations at their floor."""
     torch.manual_seed(0)
     encoder, decoder = Encoder(8, n_components, hidden=(5,)), Decoder(n_components, 8, hidden=())
     parameters = [*encoder.first.parameters(), *encoder.rest.parameters(), *decoder.parameters()]
@@ -109,23 +101,29 @@ def test_the_gradient_of_a_step(tau, n_components):
         parameters[3][n_components + 1 :: 4] = -9.0
     counts = np.random.default_rng(0).poisson(0.5, (6, 8)).astype(np.float32)
     counts[0, 3] = 1000.0
-    rows = FeatureTable(sparse.csr_array(counts), density_limit=1.0).rows(np.arange(6))
-    noise, prior = torch.randn(4, n_components), PairPrior.of(tau, n_components)
-    networks = encoder, decoder, make_likelihood("multinomial", 8)
-    found = autoencode(*networks, rows, noise, rows, EDGES, prior.form_independent, taped=True)
-    edge = mean_over_edges(found.quadratic, torch.ones(len(EDGES)), n_vertices=6, n_edges=len(EDGES))
-    terms = cvae_ind(mean_over_vertices(found.log_prob), mean_over_vertices(found.kl), edge, tape=found.tape)
-    terms.climb()
+    model = CorrelatedModel(encoder, decoder, make_likelihood("multinomial", 8), family=Independent(), tau=tau)
+    batch = Batch(
+        rows=sparse_table(counts, as_sparse=as_sparse).rows(np.arange(6)),
+        vertices=np.arange(6),
+        n_drawn=4,
+        drawn=slice(0, 4),
+        vertex_weights=torch.full((4,), 0.25),
+        edges=EDGES,
+        edge_weights=torch.full((5,), 1 / 6),
+    )
+    noise = torch.randn(4, n_components)
+    with given_noise(noise):
+        terms = model(batch)
+    terms.total().backward()
     exact = [part.detach().double().requires_grad_() for part in parameters]
-    total = literal_total(exact, torch.from_numpy(counts).double(), noise.double(), tau)
-    total.backward()
-    sizes = sum(abs(factor * terms.means[name].number()) for name, factor in terms.factors.items())
-    assert abs(terms.numbers()["total"] - total.item()) <= TOLERANCE * sizes
+    expected = literal_terms(exact, torch.from_numpy(counts).double(), noise.double(), tau)
+    sum(expected).backward()
+    sizes = sum(abs(term.item()) for term in expected)
+    assert abs(terms.numbers()["total"] - sum(expected).item()) <= TOLERANCE * sizes
     for single, double in zip(parameters, exact, strict=True):
         assert torch.isfinite(single.grad).all()
-        torch.testing.assert_close(
-            single.grad.double(), double.grad, rtol=1e-4, atol=TOLERANCE * float(double.grad.abs().max())
-        )
+        atol = TOLERANCE * float(double.grad.abs().max())
+        torch.testing.assert_close(single.grad.double(), double.grad, rtol=1e-4, atol=atol)
 
 
 @pytest.mark.parametrize("n_components", [1, 1000])
@@ -157,9 +155,20 @@ def test_ten_million_counts_in_a_row(name):
     torch.testing.assert_close(gradient, exact, rtol=1e-4, atol=1e-6 * float(exact.abs().max()))
 
 
+def fit(X, graph, n_components=2, **options):
+    """Fit a few steps and check that every number is finite."""
+    numbers = {"hidden": (4,), "max_steps": 3, "tau": 0.9999, "random_state": 0, "device": "cpu"}
+    model = CorrelatedVAE(n_components, **{**numbers, **options}).fit(X, graph=graph)
+    assert all(np.isfinite(column).all() for column in model.history_.values())
+    assert np.isfinite(model.embedding_).all()
+    assert (model.stddev_ > 0).all()
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:.*(zero|empty):UserWarning")
 @pytest.mark.parametrize(
     ("likelihood", "normalize"),
-    [("multinomial", "raw"), ("multinomial", "l2"), ("poisson", "log1p"), ("negative_binomial", "log1p")],
+    [("multinomial", "none"), ("multinomial", "l2"), ("poisson", "log1p"), ("negative_binomial", "log1p")],
 )
 @pytest.mark.parametrize("n_components", [1, 1000])
 def test_training_on_large_counts(likelihood, normalize, n_components):
@@ -168,22 +177,11 @@ def test_training_on_large_counts(likelihood, normalize, n_components):
     counts[1, 2] = 1e7
     counts[2:4] = 1e6
     graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(11)])
-    numbers = {"hidden": (4,), "max_steps": 3, "tau": 0.9999, "random_state": 0, "device": "cpu"}
-    model = CorrelatedVAE(n_components, likelihood=likelihood, normalize=normalize, **numbers)
-    if likelihood == "multinomial":
-        with pytest.warns(UserWarning, match="zero|empty"):
-            model.fit(counts, graph=graph)
-    else:
-        model.fit(counts, graph=graph)
-    assert all(np.isfinite(column).all() for column in model.history_.values())
-    assert np.isfinite(model.embedding_).all()
-    assert (model.stddev_ > 0).all()
+    fit(counts, graph, n_components, likelihood=likelihood, normalize=normalize)
 
 
 def test_one_vertex():
-    model = CorrelatedVAE(2, hidden=(4,), max_steps=2, random_state=0)
-    model.fit(np.ones((1, 8)), graph=CorrelationGraph.from_edges([], vertices=[0]))
-    assert np.isfinite(model.embedding_).all()
+    model = fit(np.ones((1, 8)), CorrelationGraph(np.empty((0, 2), dtype=np.int64), 1))
     assert np.isfinite(model.score(np.ones((1, 8))))
 
 
@@ -191,10 +189,7 @@ def test_a_star_of_a_hundred_thousand_leaves():
     leaves = np.arange(1, 100_001)
     graph = CorrelationGraph(np.column_stack([np.zeros_like(leaves), leaves]), 100_001)
     assert (spanning_weights(graph).weights == 1.0).all()
-    X = np.random.default_rng(0).normal(size=(100_001, 8)).astype(np.float32)
-    model = CorrelatedVAE(2, hidden=(4,), max_steps=3, tau=0.9999, random_state=0).fit(X, graph=graph)
-    assert np.isfinite(model.history_["edge"]).all()
-    assert np.isfinite(model.embedding_).all()
+    fit(np.random.default_rng(0).normal(size=(100_001, 8)).astype(np.float32), graph)
 
 
 def test_cliques():
@@ -202,6 +197,4 @@ def test_cliques():
     graph = CorrelationGraph.from_edges(np.argwhere(np.triu(np.ones((n, n)), 1)))
     np.testing.assert_allclose(spanning_weights(graph).weights, 2 / n, rtol=1e-10)
     X = np.random.default_rng(0).normal(size=(n, 8))
-    pairwise = {"posterior": "pairwise", "pair_network": "bilinear", "pair_hidden": (4,)}
-    model = CorrelatedVAE(2, hidden=(4,), max_steps=3, tau=0.9999, random_state=0, **pairwise).fit(X, graph=graph)
-    assert all(np.isfinite(column).all() for column in model.history_.values())
+    fit(X, graph, family=Pairwise("bilinear", hidden=(4,)))

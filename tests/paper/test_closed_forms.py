@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
-from corrvae.nn import Marginals, PairPrior
-from corrvae.objectives import edge_term, mutual_information, singleton_kl
+from corrvae.model import PairPrior
+from corrvae.model.objectives import edge_term, mutual_information, singleton_kl
+from corrvae.nn import Marginals
 
 EDGE = torch.tensor([[0, 1]])
 numbers = st.floats(-3, 3)

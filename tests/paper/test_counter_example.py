@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from corrvae.nn import Marginals, PairPrior
-from corrvae.objectives import edge_term, singleton_kl
+from corrvae.model import PairPrior
+from corrvae.model.objectives import edge_term, singleton_kl
+from corrvae.nn import Marginals
 from support.forests import weights_by_enumeration
 
 EDGES = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])

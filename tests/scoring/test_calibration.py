@@ -1,9 +1,12 @@
+"""Probabilities of links against Bayes' rule."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corrvae.scoring.calibration import calibrate, check_prior, random_unlinked, refuse_links
+from corrvae.model.posterior import Posterior
+from corrvae.scoring import calibrate, calibrate_links, random_unlinked, score
 from support.unchecked import unchecked
 
 
@@ -38,8 +41,8 @@ def test_calibrated_on_one_half_it_holds_on_the_other(method):
 
 def test_the_prior_can_be_changed_afterwards():
     linked, unlinked = normal_scores(0, 50, 500)
-    settings_ = {"metric": "m", "larger_is_better": True, "method": "isotonic"}
-    first, second = (calibrate(linked, unlinked, prior=prior, **settings_) for prior in (0.5, 0.02))
+    options = {"metric": "m", "larger_is_better": True, "method": "isotonic"}
+    first, second = (calibrate(linked, unlinked, prior=prior, **options) for prior in (0.5, 0.02))
     np.testing.assert_allclose(first.with_prior(0.02)(linked), second(linked))
 
 
@@ -47,6 +50,18 @@ def test_no_score_makes_a_link_certain():
     found = calibrate(np.ones(10), np.zeros(10), metric="m", larger_is_better=True, prior=0.5, method="isotonic")
     assert 0 < found(np.array([-9.0]))[0] < 0.1
     assert 0.9 < found(np.array([9.0]))[0] < 1
+
+
+@pytest.mark.parametrize("larger_is_better", [True, False])
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_worse_scores_never_make_a_link_likelier(method, larger_is_better):
+    # The links have the worse scores.
+    linked, unlinked = normal_scores(0, 300, 300, -1.0 if larger_is_better else 1.0)
+    found = calibrate(linked, unlinked, metric="m", larger_is_better=larger_is_better, prior=0.2, method=method)
+    slope = np.diff(found(np.linspace(-2, 2, 9)))
+    assert (slope >= 0).all() if larger_is_better else (slope <= 0).all()
+    if method == "logistic":
+        np.testing.assert_allclose(found(linked), 0.2)
 
 
 @settings(max_examples=50)
@@ -65,7 +80,7 @@ def test_unlinked_pairs_are_not_linked(n_points, seed):
     assert {tuple(pair) for pair in drawn.tolist()} <= free
 
 
-def test_what_cannot_be_calibrated_is_refused():
+def test_what_cannot_be_calibrated():
     some = np.array([1.0, 2.0])
     with pytest.raises(ValueError, match="at least 2 linked"):
         calibrate(some[:1], some, metric="m", larger_is_better=True, prior=0.5)
@@ -75,26 +90,37 @@ def test_what_cannot_be_calibrated_is_refused():
         calibrate(some, some, metric="m", larger_is_better=True, prior=0.5, method="platt")
     for prior in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="strictly between"):
-            check_prior(prior)
+            calibrate(some, some, metric="m", larger_is_better=True, prior=prior)
 
 
-@pytest.mark.parametrize("larger_is_better", [True, False])
+def pairs_of_neighbors(n):
+    """Points on a line, each linked with its twin nearby."""
+    rng = np.random.default_rng(0)
+    mean = np.repeat(np.arange(n / 2), 2)[:, None] + 0.1 * rng.normal(size=(n, 1))
+    ids = np.array([f"v{i}" for i in range(n)], dtype=object)
+    return Posterior(mean, np.full((n, 1), 0.1), ids=ids), np.arange(n).reshape(-1, 2)
+
+
 @pytest.mark.parametrize("method", ["logistic", "isotonic"])
-def test_worse_scores_never_make_a_link_likelier(method, larger_is_better):
-    # The links have the worse scores.
-    linked, unlinked = normal_scores(0, 300, 300, -1.0 if larger_is_better else 1.0)
-    found = calibrate(linked, unlinked, metric="m", larger_is_better=larger_is_better, prior=0.2, method=method)
-    slope = np.diff(found(np.linspace(-2, 2, 9)))
-    assert (slope >= 0).all() if larger_is_better else (slope <= 0).all()
-    if method == "logistic":
-        np.testing.assert_allclose(found(linked), 0.2)
+def test_links_of_a_posterior(method):
+    points, links = pairs_of_neighbors(200)
+    options = {"method": method, "random_state": 0}
+    found = calibrate_links(points, links[:60], "mean_distance", edges=links[60:], **options)
+    assert found.prior == pytest.approx(100 / (200 * 199 / 2))
+    assert (found.n_linked, found.n_unlinked, found.metric) == (60, 1000, "mean_distance")
+    even = found.with_prior(0.5)
+    assert np.median(even(score(points, points, "mean_distance", links))) > 0.7
+    assert even(np.array([5000.0]))[0] < 0.1
+    again = calibrate_links(points, links[:60], "mean_distance", edges=links[60:], **options)
+    np.testing.assert_array_equal(found.log_ratios, again.log_ratios)
+    given_ = calibrate_links(points, links[:60], "mean_distance", edges=links[60:], prior=0.3, n_unlinked=50)
+    assert (given_.prior, given_.n_unlinked) == (0.3, 50)
 
 
-def test_links_that_say_nothing_are_refused():
-    ids = np.array(["a", "b", "c", "d"], dtype=object)
+def test_links_that_say_nothing():
+    points, _ = pairs_of_neighbors(4)
     seen = np.array([[1, 2]])
-    refuse_links(ids, np.array([[0, 1], [3, 2]]), seen)
-    with pytest.raises(ValueError, match=r"link 1, \('c', 'b'\), is an edge that training has seen"):
-        refuse_links(ids, np.array([[0, 1], [2, 1]]), seen)
-    with pytest.raises(ValueError, match=r"link 1, \('d', 'd'\), joins a point with itself"):
-        refuse_links(ids, np.array([[0, 1], [3, 3]]), seen)
+    with pytest.raises(ValueError, match=r"link 1, \('v2', 'v1'\), is an edge of training; calibrate with held-out"):
+        calibrate_links(points, np.array([[0, 1], [2, 1]]), "cosine", edges=seen)
+    with pytest.raises(ValueError, match=r"link 1, \('v3', 'v3'\), joins a point with itself"):
+        calibrate_links(points, np.array([[0, 1], [3, 3]]), "cosine", edges=seen)

@@ -1,1 +1,1 @@
-"""What several tests share."""
+"""Independent computations that tests compare with."""

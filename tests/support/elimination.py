@@ -1,4 +1,4 @@
-"""Elimination written as plainly as possible: sets, dense matrices and fractions."""
+"""Elimination written in the simplest way: sets, dense matrices and fractions."""
 
 from fractions import Fraction
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.weights.kernels.adjacency import adjacency_lists
-from corrvae.graphs.weights.kernels.symbolic import Structure, later_neighbors, supernode_tails
+from corrvae.graphs.weights.kernels.elimination import Structure, later_neighbors, supernode_tails
 from support.resistance import conductances_of
 
 
@@ -83,11 +83,19 @@ def star_mesh(conductances: np.ndarray, n_eliminated: int) -> np.ndarray:
     return matrix
 
 
+def grounded_inverse(conductances: np.ndarray) -> np.ndarray:
+    """Inverse of the Laplacian of a connected graph without its first vertex, whose row and column are zero."""
+    inverse = np.zeros(conductances.shape)
+    laplacian = np.diag(conductances.sum(axis=1)) - conductances
+    inverse[1:, 1:] = np.linalg.inv(laplacian[1:, 1:])
+    return inverse
+
+
 def matrix_resistances(conductances: np.ndarray) -> np.ndarray:
-    """Resistance between every two vertices of a connected graph, by the pseudo-inverse."""
-    inverse = np.linalg.pinv(np.diag(conductances.sum(axis=1)) - conductances, hermitian=True)
+    """Resistance between every two vertices of a connected graph."""
+    inverse = grounded_inverse(conductances)
     own = np.diag(inverse)
-    return own[:, None] + own[None, :] - 2.0 * inverse
+    return own[:, None] + own[None, :] - inverse - inverse.T
 
 
 def exact_resistances(conductances: np.ndarray) -> np.ndarray:

@@ -1,41 +1,41 @@
 """Recipes so small that a test can run them, and a record made by hand."""
 
-import io
 from pathlib import Path
 
-from corrvae.experiments.jobs import Job
 from corrvae.experiments.recipes import Entry, Recipe
 from corrvae.experiments.records import Record, Sketches
+from corrvae.experiments.running import Job
 
-TINY = {"n_components": 3, "hidden": (8,), "max_steps": 6, "vertex_batch": 16, "edge_batch": 16}
+TINY = {"n_components": 3, "hidden": (8,), "normalize": "none", "max_steps": 6, "batch_size": 16, "edge_batch_size": 16}
 COUNTS = {**TINY, "likelihood": "multinomial"}
 BITS = {**TINY, "likelihood": "bernoulli"}
-PAIRWISE = {"posterior": "pairwise", "pair_hidden": (6,)}
+PAIRWISE = {"family": "pairwise", "family__hidden": (6,)}
 TREE = {"name": "tree", "n_points": 60, "n_features": 200, "n_components": 10}
 WORLD = {"name": "small", "n_users": 60, "n_items": 30}
 
 
 def tiny_recipe(task: str = "matching", name: str = "quick", *, n_seeds: int = 1) -> Recipe:
-    """Give a recipe with a projection, a VAE and a CVAE, under the names of the real one."""
+    """Return a recipe with a VAE, two CVAEs and a projection, under the names of the real one."""
     likelihood, data = (BITS, TREE) if task == "clustering" else (COUNTS, WORLD)
     linear = "pca" if task == "clustering" else "lsa"
     entries = (
         Entry("vae", "VAE", "vae", likelihood),
         Entry("ind", "CVAE_ind", "cvae", likelihood),
+        Entry("corr", "CVAE_corr", "cvae", {**likelihood, **PAIRWISE}),
         Entry(linear, linear.upper(), "principal_components", {"n_components": 2}, "mean_distance"),
     )
     return Recipe(task, name, data, entries, n_seeds)
 
 
 def tiny_job(folder: Path, model: str = "ind", *, task: str = "matching", seed: int = 0) -> Job:
-    """Give a job of the tiny recipe."""
+    """Return a job of the tiny recipe."""
     recipe = tiny_recipe(task)
     (entry,) = recipe.choose([model]).entries
-    return Job(task, recipe.name, entry, dict(recipe.data), seed, folder, f"corrvae reproduce {task} --quick")
+    return Job(task, recipe.name, entry, dict(recipe.data), seed, folder, f"corrvae reproduce {task} --recipe quick")
 
 
 def made_record(**changes) -> Record:
-    """Give a record of a run that never was."""
+    """Return a record of a run that never was."""
     parts = {
         "task": "clustering",
         "recipe": "paper",
@@ -54,14 +54,3 @@ def made_record(**changes) -> Record:
         "sketches": Sketches([[0.0, 1.0], [2.0, 3.0]], [0, 1], [[0, 1]], [0.5], [2.5], "squared distance", [1], [0, 1]),
     }
     return Record(**{**parts, **changes})
-
-
-class Stream(io.StringIO):
-    """A stream in memory that may say it is a terminal."""
-
-    def __init__(self, *, terminal: bool = False) -> None:
-        super().__init__()
-        self._terminal = terminal
-
-    def isatty(self) -> bool:
-        return self._terminal

@@ -9,20 +9,20 @@ from support.rows import sparse_rows
 
 
 def outputs(n_rows: int = 4, n_features: int = 6) -> torch.Tensor:
-    """Random decoder outputs."""
+    """Return random decoder outputs."""
     generator = torch.Generator().manual_seed(0)
     return torch.randn(n_rows, n_features, generator=generator, dtype=torch.float64).requires_grad_()
 
 
 def counts(n_rows: int = 4, n_features: int = 6) -> np.ndarray:
-    """Random counts with many zeros, and one row of nothing else."""
+    """Return random counts with many zeros, and one row of zeros only."""
     values = np.random.default_rng(1).poisson(0.8, (n_rows, n_features)).astype(float)
     values[1] = 0.0
     return values
 
 
 def assert_sparse_equals_dense(likelihood: Likelihood, values: np.ndarray) -> None:
-    """Value and every gradient agree between the two kinds of rows, with and without missing entries."""
+    """Check that value and every gradient agree between the two kinds of rows, with and without missing entries."""
     missing = values.copy()
     missing[0, :2] = np.nan
     missing[2] = np.nan
@@ -39,8 +39,8 @@ def assert_sparse_equals_dense(likelihood: Likelihood, values: np.ndarray) -> No
             assert dense.isfinite().all()
 
 
-def assert_missing_is_left_out(likelihood: Likelihood, distribution: torch.distributions.Distribution) -> None:
-    """An entrywise likelihood's log-probability is the sum over the entries that were observed."""
+def assert_log_prob_is(likelihood: Likelihood, distribution: torch.distributions.Distribution) -> None:
+    """Check that the log-probability is the sum over the observed entries of a distribution's."""
     values = torch.from_numpy(counts()).clamp(max=1.0)
     target = values.clone()
     target[0, :2] = float("nan")
@@ -53,7 +53,7 @@ def assert_missing_is_left_out(likelihood: Likelihood, distribution: torch.distr
 def assert_samples_have_moments(
     likelihood: Likelihood, mean: torch.Tensor, variance: torch.Tensor, totals: torch.Tensor | None = None
 ) -> None:
-    """Samples agree with the mean and variance of the distribution, and `mean` with the former."""
+    """Check that `mean` and the samples agree with the mean and variance of the distribution."""
     given = outputs().detach()
     torch.testing.assert_close(likelihood.mean(given, totals), mean)
     repeated = given.repeat_interleave(4000, 0)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from corrvae.nn import Marginals, PairPrior
-from corrvae.objectives import edge_term, singleton_kl
+from corrvae.model import PairPrior
+from corrvae.model.objectives import edge_term, singleton_kl
+from corrvae.nn import Marginals
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,26 @@
 """Small data for the estimator: rows that come in similar pairs, and the graph that joins these."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from corrvae.graphs import CorrelationGraph
+from corrvae import CorrelationGraph, Pairwise
 
 # Small networks and few steps; batches that the data fills.
-QUICK = {"n_components": 2, "hidden": (8,), "max_steps": 20, "vertex_batch": 16, "device": "cpu", "random_state": 0}
-QUICK_PAIRWISE = {**QUICK, "posterior": "pairwise", "pair_hidden": (8,)}
+QUICK: dict[str, Any] = {
+    "n_components": 2,
+    "hidden": (8,),
+    "max_steps": 20,
+    "batch_size": 16,
+    "device": "cpu",
+    "random_state": 0,
+}
+
+
+def quick_pairwise(**options) -> dict[str, Any]:
+    """Return the same with the pairwise family."""
+    return {**QUICK, "family": Pairwise(**{"hidden": (8,), **options})}
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,27 @@ from typing import Any
 import corrvae
 from corrvae import CorrelatedVAE, errors
 
+# Rooms that users call from Python; the others serve the command line and the experiments.
+ROOMS = ("graphs", "io", "nn", "model", "training", "scoring", "data", "datasets", "plots")
+
 
 def exported() -> Iterator[tuple[str, Any]]:
-    """Everything in the ``__all__`` of a package, by full name."""
-    packages = ["corrvae", *(m.name for m in pkgutil.walk_packages(corrvae.__path__, "corrvae.") if m.ispkg)]
-    for package in packages:
-        module = importlib.import_module(package)
-        for name in getattr(module, "__all__", ()):
-            yield f"{package}.{name}", getattr(module, name)
+    """Everything public in the ``__init__`` of the package and of its rooms, by full name."""
+    for name in corrvae.__all__:
+        yield f"corrvae.{name}", getattr(corrvae, name)
+    for module in pkgutil.walk_packages(corrvae.__path__, "corrvae."):
+        if module.ispkg and module.name.split(".")[1] in ROOMS:
+            room = importlib.import_module(module.name)
+            for name, thing in vars(room).items():
+                if not name.startswith("_") and getattr(thing, "__module__", "").startswith("corrvae"):
+                    yield f"{module.name}.{name}", thing
 
 
 def public_things() -> dict[str, Any]:
-    """Exported classes and functions, and the errors; an alias of a type and a dictionary have no docstring."""
-    of_packages = {name: thing for name, thing in exported() if inspect.isclass(thing) or inspect.isfunction(thing)}
+    """Exported classes and functions, and the errors."""
+    of_rooms = {name: thing for name, thing in exported() if inspect.isclass(thing) or inspect.isfunction(thing)}
     of_errors = {f"{errors.__name__}.{name}": thing for name, thing in vars(errors).items() if inspect.isclass(thing)}
-    return of_packages | {name: thing for name, thing in of_errors.items() if thing.__module__ == errors.__name__}
+    return of_rooms | {name: thing for name, thing in of_errors.items() if thing.__module__ == errors.__name__}
 
 
 def public_methods() -> dict[str, Any]:

@@ -20,11 +20,20 @@ def laplacian(graph: CorrelationGraph) -> np.ndarray:
     return matrix
 
 
-def pinv_weights(graph: CorrelationGraph) -> np.ndarray:
-    """The paper's way: conductance times L+_ii + L+_jj - 2 L+_ij."""
-    inverse = np.linalg.pinv(laplacian(graph), hermitian=True)
+def potentials(graph: CorrelationGraph, currents: np.ndarray) -> np.ndarray:
+    """Solve L x = currents with x = 0 at the first vertex of each component: only differences of x mean something."""
+    labels = graph.components
+    kept = np.setdiff1d(np.arange(graph.n_vertices), np.unique(labels, return_index=True)[1])
+    solution = np.zeros(currents.shape)
+    solution[kept] = np.linalg.solve(laplacian(graph)[np.ix_(kept, kept)], currents[kept])
+    return solution
+
+
+def solved_weights(graph: CorrelationGraph) -> np.ndarray:
+    """Conductance times resistance, by solving the Laplacian without one vertex of each component."""
+    inverse = potentials(graph, np.eye(graph.n_vertices))
     i, j = graph.edges.T
-    return conductances_of(graph) * (inverse[i, i] + inverse[j, j] - 2 * inverse[i, j])
+    return conductances_of(graph) * (inverse[i, i] + inverse[j, j] - inverse[i, j] - inverse[j, i])
 
 
 def forest_weights(graph: CorrelationGraph, forests: np.ndarray) -> np.ndarray:

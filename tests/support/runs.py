@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from corrvae import CorrelatedVAE, CorrelationGraph
+from corrvae import CorrelatedVAE, CorrelationGraph, Pairwise
 
 N_POINTS, N_FEATURES, DIM = 36, 5, 3
 IDS = [f"p{k}" for k in range(N_POINTS)]
@@ -39,16 +39,15 @@ def make_graph(ids=IDS):
 
 
 @lru_cache
-def trained(posterior="independent", *, graph=True, validation=0.0, named=True):
+def trained(family="independent", *, graph=True, validation=0.0, named=True):
     """A model that has seen a little; `named`: with string ids and names of features."""
     frame, vertices = make_frame(), make_graph() if named else make_graph(list(range(N_POINTS)))
     model = CorrelatedVAE(
         DIM,
-        posterior=posterior,
+        family=Pairwise(hidden=(6,)) if family == "pairwise" else family,
         hidden=(8,),
-        pair_hidden=(6,),
         max_epochs=8,
-        vertex_batch=12,
+        batch_size=12,
         validation_fraction=validation,
         random_state=0,
     )
@@ -56,11 +55,10 @@ def trained(posterior="independent", *, graph=True, validation=0.0, named=True):
     return model.fit(X, graph=vertices if graph else None)
 
 
-def make_files(folder: Path, posterior="independent", **options) -> Files:
+def make_files(folder: Path, family="independent", *, store_features=True, **options) -> Files:
     """Save a run with its files."""
-    store = options.pop("store_features", True)
     files = Files(folder / "run", folder / "features.csv", folder / "edges.csv", folder)
-    trained(posterior, **options).save(files.run, store_features=store)
+    trained(family, **options).save(files.run, store_features=store_features)
     make_frame().rename_axis("id").to_csv(files.features)
     write_rows(files.graph, [("source", "target"), *make_graph().id_pairs.tolist()])
     return files
@@ -73,33 +71,30 @@ def write_rows(path: Path, rows) -> Path:
     return path
 
 
-def literal_parts(model, metric, pairs):
-    """The parts of scores of training rows by the formulas, each dimension on its own, in float64."""
+def literal_scores(model, metric, pairs):
+    """Scores of pairs of training rows by the formulas, in float64."""
     mean, stddev = (np.asarray(part, np.float64) for part in (model.embedding_, model.stddev_))
     (i, j), tau = np.asarray(pairs).T, model.tau_
     m, n, s, t = mean[i], mean[j], stddev[i], stddev[j]
-    nothing = np.zeros(len(i))
     if metric == "cosine":
-        return (m * n).sum(1) / np.linalg.norm(m, axis=1) / np.linalg.norm(n, axis=1), nothing, nothing
+        return (m * n).sum(1) / np.linalg.norm(m, axis=1) / np.linalg.norm(n, axis=1)
     if metric == "log_odds":
         u, v = 1 - np.minimum(s, 1) ** 2, 1 - np.minimum(t, 1) ** 2
         D = 1 - tau**2 * u * v
-        of_means = -0.5 * ((tau**2 * (v * m**2 + u * n**2) - 2 * tau * m * n) / D).sum(1)
-        return of_means, -0.5 * np.log(D).sum(1), nothing
+        return -0.5 * ((tau**2 * (v * m**2 + u * n**2) - 2 * tau * m * n) / D + np.log(D)).sum(1)
     distance = ((m - n) ** 2).sum(1)
     if metric == "mean_distance":
-        return distance, nothing, nothing
-    rho = 0.0
-    if model.posterior == "pairwise":
-        rho = model.infer_posterior().correlation(np.asarray(pairs))
-    return distance, (s**2 + t**2).sum(1), (-2 * rho * s * t).sum(1) + nothing
+        return distance
+    rho = model.posterior().correlation(model.ids_[np.asarray(pairs)])
+    return distance + (s**2 + t**2 - 2 * rho * s * t).sum(1)
 
 
 def brute_links(model, metric, n_links):
-    """The best pairs that are not linked, by looking at every pair; give pairs and scores."""
+    """The scores of the best pairs that are not linked, by looking at every pair."""
     n = len(model.ids_)
     linked = set() if model.graph_ is None else set(map(tuple, model.graph_.edges.tolist()))
     pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n) if (i, j) not in linked])
-    scores = sum(literal_parts(model, metric, pairs))
-    order = np.argsort(-scores if metric in ("cosine", "log_odds") else scores, kind="stable")[:n_links]
-    return pairs[order], scores[order]
+    scores = literal_scores(model, metric, pairs)
+    return np.sort(-scores if metric in ("cosine", "log_odds") else scores)[:n_links] * (
+        -1 if metric in ("cosine", "log_odds") else 1
+    )

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from corrvae.errors import DataFileError
-from corrvae.reading import Features, read_features
+from corrvae.io import Features, read_features
 
 
 def dense(features: Features) -> np.ndarray:
-    """Give the matrix of features as an array."""
+    """Return the matrix of features as an array."""
     matrix = features.matrix
     return matrix.toarray() if isinstance(matrix, sparse.csr_array) else np.asarray(matrix)
 
@@ -23,9 +23,9 @@ def read(folder: Path, content: str | bytes, name: str = "features.csv", **how) 
     return read_features(path, **how)
 
 
-def refused(folder: Path, content: str | bytes, name: str = "features.csv", **how) -> str:
-    """Write a file that cannot be read, and give the sentence about it."""
+def rejected(folder: Path, content: str | bytes, name: str = "features.csv", **how) -> tuple[int | None, str]:
+    """Write a file that cannot be read; return the line and the sentence of the error."""
     with pytest.raises(DataFileError) as caught:
         read(folder, content, name, **how)
     assert caught.value.path == folder / name
-    return caught.value.problem
+    return caught.value.line, caught.value.problem

@@ -1,4 +1,4 @@
-"""The run-time type checker of the tests: an int will do where a float is asked for, as Python's typing rules say."""
+"""The run-time type checker of the tests; an int is accepted where a float is annotated (PEP 484)."""
 
 from beartype import BeartypeConf, beartype
 

@@ -1,186 +1,276 @@
+import math
 import signal
+import threading
 
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 
-from corrvae.errors import FolderError, TrainingError
-from corrvae.nn import FeatureTable, LearnedTau
-from corrvae.nn.kernels import choice
-from corrvae.training import train
-from support.training import D, N, small_data, small_matrix, small_model, small_settings
+from corrvae.errors import CorrvaeError, TrainingError
+from corrvae.model import TrainingData
+from corrvae.nn import FeatureTable
+from corrvae.training import History, Progress, loop, train
+from corrvae.training.data import exhaustive
+from corrvae.training.distributed import Workers, lost_workers_as
+from corrvae.training.loop import Run, _catch_interrupt, check_callbacks, choose_device
+from support.training import NETWORKS, N, same_weights, small_data, small_matrix, small_model, sparse_table
 from support.unchecked import unchecked
 
 
-def same_weights(a, b) -> bool:
-    return all(x.equal(y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+def held_out() -> TrainingData:
+    return exhaustive(small_data(20, features=1))
 
 
-def same_history(a, b) -> bool:
-    return list(a) == list(b) and all(np.array_equal(a[name], b[name]) for name in a if name != "seconds")
+def make_run(model=None, data=None, **changes) -> Run:
+    options = {"max_steps": 30, "learning_rate": 1e-3, "warmup_steps": 0, "validation": None, "patience": None}
+    return Run(model or small_model(), data or small_data(), **{**options, **changes}, identity="", workers=Workers())
 
 
-def redraw(rows, generator):
-    counts = generator.poisson(0.5, (len(rows), D)).astype(np.float32)
-    counts[:, 0] += 1
-    return counts
+def advance(run: Run, steps: int) -> list[Progress]:
+    return [run.advance(threading.Event()) for _ in range(steps)]
 
 
-SPARSE = FeatureTable(sparse.csr_array(small_matrix()), density_limit=1.0)
-VARIANTS = {
-    "vae": (None, {}, {"edges": None, "weights": None}, {}),
-    "independent": (None, {"dropout": 0.3}, {}, {"edge_sampling": "weighted"}),
-    "counts": (None, {"dropout": 0.3}, {"table": SPARSE}, {}),
-    "perceptron": ("perceptron", {"tau": "learned"}, {"redraw": redraw}, {"warmup_steps": 12}),
-    "bilinear": ("bilinear", {}, {"sample_weights": np.linspace(0, 2, N)}, {"pair_batch": 6, "gamma": (0.5, 2.0)}),
-    "metric": ("metric", {"dropout": 0.2}, {}, {"pair_batch": 6}),
-}
+def bad_rows(features: int = 0, row: int = 17) -> FeatureTable:
+    X = small_matrix(features=features)
+    X[row, 2] = np.inf
+    return FeatureTable(X)
 
 
-def variant(name: str):
-    pair, of_model, of_data, of_settings = VARIANTS[name]
-    tau = LearnedTau(0.9) if of_model.get("tau") == "learned" else 0.9
-    return small_model(pair, **{**of_model, "tau": tau}), small_data(**of_data), of_settings
+# ---- steps
 
 
-class CrashError(Exception):
-    pass
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_steps_are_those_of_adam_on_the_same_draws(network, as_sparse):
+    """Against a loop with torch's plain Adam that minimises, and with the seeds of the draws written out."""
+    data = small_data(table=sparse_table(small_matrix(), as_sparse=as_sparse), seed=5)
+    model, twin = small_model(network, dropout=0.2).train(), small_model(network, dropout=0.2).train()
+    run, adam = make_run(model, data, learning_rate=0.01), torch.optim.Adam(twin.parameters(), lr=0.01)
+    for step, progress in enumerate(advance(run, 10)):
+        noise = torch.Generator().manual_seed(int(np.random.SeedSequence((5, 3, step)).generate_state(1)[0]))
+        loss = -twin(twin.family.draw(data, step), noise).total()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        assert progress.total == pytest.approx(-loss.item(), rel=1e-4)
+    for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", list(VARIANTS))
-@pytest.mark.parametrize("validated", [False, True])
-@pytest.mark.parametrize("kernels", [False, True])
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(monkeypatch, tmp_path, name, validated, kernels):
-    monkeypatch.setattr(choice, "_ENOUGH_ROWS", N if kernels else N + 1)
-    validation = small_data(20, 1, edges=variant(name)[1].edges[:19] if name != "vae" else None, weights=None)
-    validation = validation if validated else None
-    whole, data, changes = variant(name)
-    expected = train(whole, data, small_settings(**changes), validation=validation)
-    settings = small_settings(**changes, checkpoint=tmp_path, checkpoint_steps=9)
-
-    def disturb(progress):
-        if progress.step in (4, 11):  # Ctrl-C between checkpoints, and at a step that is not evaluated
-            signal.raise_signal(signal.SIGINT)
-        if progress.step == 25 and not crashed:  # long after the last checkpoint
-            crashed.append(True)
-            raise CrashError
-
-    crashed, stops = [], []
-    while not stops or stops[-1] != "finished":
-        model = variant(name)[0]
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.zero_()  # where the model starts does not matter any more, once there is a checkpoint
-        if not stops:
-            model = variant(name)[0]
-        try:
-            result = train(model, data, settings, validation=validation, callbacks=[disturb])
-            stops.append(result.stopped)
-        except CrashError:
-            stops.append("crash")
-    assert stops == ["interrupted", "interrupted", "crash", "finished"]
-    assert same_weights(model, whole)
-    assert same_history(result.history, expected.history)
-    assert (result.n_steps, result.best_step) == (expected.n_steps, expected.best_step)
-
-
-def test_the_same_seed_gives_the_same_model_and_another_does_not():
+def test_the_same_seed_makes_the_same_model_and_another_does_not():
     def fit(seed):
         model = small_model("bilinear", dropout=0.2)
-        train(model, small_data(), small_settings(seed=seed))
+        train(model, small_data(seed=seed), max_steps=10)
         return model
 
     assert same_weights(fit(1), fit(1))
     assert not same_weights(fit(1), fit(2))
 
 
-def test_training_helps():
-    model = small_model("perceptron")
-    settings = small_settings(max_steps=150, evaluate_every=30, learning_rate=0.01)
-    history = train(model, small_data(), settings, validation=small_data()).history
+@pytest.mark.parametrize("network", [None, "perceptron"])
+def test_training_improves_the_objective(network):
+    model, data = small_model(network), small_data()
+    history = train(model, data, max_steps=120, learning_rate=0.01, validation=exhaustive(data)).history
     assert history["validation_total"][-1] > history["validation_total"][0] + 0.2
 
 
-def test_ctrl_c_returns_a_usable_model_and_saves(tmp_path):
-    def stop(progress):
-        if progress.step == 10:
-            signal.raise_signal(signal.SIGINT)
+def test_progress_and_the_rows_of_the_history():
+    run = make_run(validation=held_out())
+    seen = advance(run, 30)
+    assert [progress.step for progress in seen] == list(range(1, 31))
+    assert [progress.step for progress in seen if progress.evaluation is not None] == [7, 14, 21, 28, 30]
+    assert seen[14].epoch == pytest.approx(15 / 7)  # seven batches of 8 in 60 rows
+    assert [progress.stopped for progress in seen] == [None] * 29 + ["finished"]
+    assert run.history["step"].tolist() == [7, 14, 21, 28, 30]
+    totals = [progress.total for progress in seen]
+    np.testing.assert_allclose(run.history["total"][:2], [np.mean(totals[:7]), np.mean(totals[7:14])])
+    np.testing.assert_allclose(run.history["total"][-1], np.mean(totals[28:]))
+    names = {"step", "epoch", "seconds", "reconstruction", "singleton", "edge", "total"}
+    of_validation = {f"validation_{name}" for name in ("reconstruction", "singleton", "edge", "total")}
+    assert set(run.history) == names | of_validation
+    assert all(len(column) == 5 for column in run.history.values())
 
-    model = small_model()
-    before = signal.getsignal(signal.SIGINT)
-    result = train(model, small_data(), small_settings(checkpoint=tmp_path), callbacks=[stop])
-    assert (result.stopped, result.n_steps) == ("interrupted", 10)
-    assert [place.name for place in tmp_path.iterdir()] == ["step-000000010"]
-    assert all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())
-    assert signal.getsignal(signal.SIGINT) is before
-    without = train(small_model(), small_data(), small_settings(), callbacks=[stop])
-    assert without.stopped == "interrupted"
+
+def test_there_are_at_most_two_hundred_evaluations():
+    assert make_run(max_steps=10_000).evaluate_every == 50
+    assert make_run(max_steps=100).evaluate_every == 7  # an epoch
 
 
-@pytest.mark.parametrize(("step", "told"), [(2, 0), (3, 1), (None, 0)])
-def test_ctrl_c_at_the_last_step_is_told_to_who_wants_to_know(step, told):
-    class Curious:
-        told = 0
+def test_warm_up_scales_everything_but_the_reconstruction():
+    run = make_run(warmup_steps=4, learning_rate=1e-12)  # the model hardly moves
+    plain = make_run(learning_rate=1e-12)
+    for step in range(6):
+        (mine,), (theirs,) = advance(run, 1), advance(plain, 1)
+        batch = run.model.family.draw(run.data, step)
+        noise = torch.Generator().manual_seed(int(np.random.SeedSequence((0, 3, step)).generate_state(1)[0]))
+        with torch.no_grad():
+            numbers = run.model(batch, noise).numbers()
+        rest = numbers["singleton"] + numbers["edge"]
+        assert theirs.total == pytest.approx(numbers["reconstruction"] - rest, rel=1e-5)
+        assert mine.total == pytest.approx(numbers["reconstruction"] - min(1.0, step / 4) * rest, rel=1e-5)
 
-        def __call__(self, progress):
-            if progress.step == step:
-                signal.raise_signal(signal.SIGINT)
 
-        def asked_late(self):
-            self.told += 1
+@pytest.mark.parametrize("tau", ["learned", "learned_per_dimension"])
+def test_a_learned_tau_moves_and_is_recorded(tau):
+    model = small_model(tau=tau)
+    history = train(model, small_data(), max_steps=14, learning_rate=0.01).history
+    assert history["tau"][0] != history["tau"][1]
+    assert history["tau"][1] == pytest.approx(model.tau_values(3).mean())
+    assert "tau" not in train(small_model(), small_data(), max_steps=7).history
 
-    result = train(small_model(), small_data(), small_settings(max_steps=3), callbacks=[curious := Curious(), print])
-    assert result.stopped == ("interrupted" if step == 2 else "finished")
-    assert curious.told == told
+
+def test_history_is_a_mapping_of_columns():
+    history = History()
+    history.append({"step": 5, "total": -2.0})
+    history.append({"step": 10, "total": -1.5})
+    assert (list(history), history.n_rows) == (["step", "total"], 2)
+    np.testing.assert_array_equal(history["total"], [-2.0, -1.5])
+    assert repr(history) == "History(2 evaluations: step, total)"
+
+
+# ---- the end of a run
 
 
 def test_early_stopping_restores_the_best_weights():
     """A large step size wrecks the model, so an early evaluation is the best."""
-    settings = small_settings(max_steps=2000, learning_rate=0.3, evaluate_every=2, patience=3)
     model, kept = small_model(), {}
 
     def keep(progress):
         kept[progress.step] = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
-    result = train(model, small_data(), settings, validation=small_data(20, 1), callbacks=[keep])
+    data = small_data(batch_size=30)  # an epoch, and so an evaluation, every two steps
+    options = {"max_steps": 400, "learning_rate": 0.3, "patience": 3, "validation": held_out()}
+    result = train(model, data, **options, callbacks=[keep])
     assert result.stopped == "early"
-    assert result.n_steps < 2000
-    scores = result.history["validation_total"]
-    assert result.best_step == result.history["step"][scores.argmax()]
+    assert result.n_steps < 400
+    assert result.best_step == result.history["step"][result.history["validation_total"].argmax()]
     assert result.n_steps == result.best_step + 3 * 2
     for name, tensor in model.state_dict().items():
         assert tensor.equal(kept[result.best_step][name])
 
 
-def test_a_finished_run_is_not_run_again_but_may_be_lengthened(tmp_path):
-    settings = small_settings(max_steps=14, checkpoint=tmp_path)
-    first, second, longer, whole = (small_model() for _ in range(4))
-    train(first, small_data(), settings)
-    again = train(second, small_data(), settings, callbacks=[lambda _: pytest.fail("made a step")])
-    assert (again.stopped, again.n_steps, again.history.n_rows) == ("finished", 14, 2)
-    assert same_weights(first, second)
-    train(longer, small_data(), small_settings(max_steps=21, checkpoint=tmp_path))
-    train(whole, small_data(), small_settings(max_steps=21))
-    assert same_weights(longer, whole)
+def test_early_stopping_waits_for_the_warm_up_to_end(monkeypatch):
+    values = iter([-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0])
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: {"total": next(values)})
+    options = {"max_steps": 30, "validation": held_out(), "patience": 2, "warmup_steps": 5}
+    result = train(small_model(), small_data(batch_size=N), **options)
+    assert (result.n_steps, result.stopped, result.best_step) == (7, "early", 1)
 
 
-def test_a_run_that_stopped_early_stays_stopped(tmp_path):
-    numbers = {"max_steps": 2000, "learning_rate": 0.3, "evaluate_every": 2, "patience": 3, "checkpoint": tmp_path}
-    first, second = small_model(), small_model()
-    done = train(first, small_data(), small_settings(**numbers), validation=small_data(20, 1))
-    again = train(second, small_data(), small_settings(**numbers), validation=small_data(20, 1))
-    assert (again.stopped, again.n_steps, again.best_step) == ("early", done.n_steps, done.best_step)
-    assert same_weights(first, second)
+def test_ctrl_c_finishes_the_step_and_returns_a_usable_model():
+    def stop(progress):
+        if progress.step == 10:
+            signal.raise_signal(signal.SIGINT)
+
+    seen, before = [], signal.getsignal(signal.SIGINT)
+    model, twin = small_model(), small_model()
+    result = train(model, small_data(), max_steps=30, callbacks=[stop, seen.append])
+    assert (result.stopped, result.n_steps) == ("interrupted", 11)  # the one that had begun
+    assert seen[-1].stopped == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
+    train(twin, small_data(), max_steps=11)
+    assert same_weights(model, twin)
 
 
-def test_beginning_anew(tmp_path):
-    train(small_model(), small_data(), small_settings(seed=1, checkpoint=tmp_path))
-    with pytest.raises(FolderError, match="its seed is 1"):
-        train(small_model(), small_data(), small_settings(seed=2, checkpoint=tmp_path))
-    result = train(small_model(), small_data(), small_settings(seed=2, max_steps=5, checkpoint=tmp_path, resume=False))
-    assert result.n_steps == 5
-    assert [place.name for place in tmp_path.iterdir()] == ["step-000000005"]
+def test_a_second_ctrl_c_interrupts_at_once():
+    def stop(progress):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train(small_model(), small_data(), max_steps=30, callbacks=[stop])
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with _catch_interrupt() as asked:
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGINT)
+            assert not asked.is_set()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_signals_alone():
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work():
+        result = train(
+            small_model(), small_data(), max_steps=2, callbacks=[lambda _: seen.append(signal.getsignal(signal.SIGINT))]
+        )
+        seen.append(result.stopped)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before, before, "finished"]
+
+
+# ---- numbers that are not finite
+
+
+def test_a_term_that_breaks_names_the_step_the_term_and_the_rows():
+    model, kept = small_model(), []
+    run = make_run(model, small_data(table=bad_rows()))
+
+    def step_until_it_breaks():
+        while True:
+            kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+            advance(run, 1)
+
+    with pytest.raises(TrainingError, match="Check these rows") as caught:
+        step_until_it_breaks()
+    error = caught.value
+    assert error.step == run.step < 30
+    assert 17 in error.rows
+    assert error.term.startswith("the ")
+    assert error.term.endswith(" term")
+    for name, tensor in model.state_dict().items():  # the model is what it was before that step
+        assert tensor.equal(kept[-1][name])
+
+
+def test_a_weight_that_breaks_is_named():
+    run = make_run()
+    advance(run, 1)
+    with torch.no_grad():
+        run.model.encoder.first.weight[0, 0] = math.nan
+    with pytest.raises(TrainingError, match=r"the weight encoder\.first\.weight") as caught:
+        advance(run, 1)
+    assert (caught.value.step, caught.value.rows) == (1, ())
+
+
+def test_what_the_last_step_broke_is_found_at_the_end():
+    model = small_model()
+
+    def spoil(progress):
+        if progress.step == 5:
+            with torch.no_grad():
+                next(model.decoder.parameters())[0] = torch.nan
+
+    with pytest.raises(TrainingError, match=r"the weight decoder.* after 5 steps"):
+        train(model, small_data(), max_steps=5, callbacks=[spoil])
+
+
+def test_validation_that_breaks_stops_training():
+    validation = exhaustive(small_data(features=1, table=bad_rows(1)))
+    with pytest.raises(TrainingError, match="the reconstruction term of the validation data is infinite") as caught:
+        train(small_model(), small_data(), max_steps=30, validation=validation)
+    assert (caught.value.rows, caught.value.step) == ((17,), 7)
+
+
+# ---- callbacks
+
+
+class CrashError(Exception):
+    pass
+
+
+def crash(progress):
+    raise CrashError
 
 
 def test_callbacks_are_entered_and_left_whatever_happens():
@@ -199,68 +289,86 @@ def test_callbacks_are_entered_and_left_whatever_happens():
                 raise CrashError
 
     model = small_model()
-    model.eval()
     with pytest.raises(CrashError):
-        train(model, small_data(), small_settings(), callbacks=[Watcher()])
+        train(model, small_data(), max_steps=30, callbacks=[Watcher()])
     assert events == ["enter", 1, 2, "exit"]
     assert not model.training
 
 
-def test_a_last_step_that_breaks_the_weights_is_found():
-    model = small_model()
-
-    def spoil(progress):
-        if progress.step == 5:
-            with torch.no_grad():
-                next(model.decoder.parameters())[0] = torch.nan
-
-    with pytest.raises(TrainingError, match="after 5 steps the weight decoder"):
-        train(model, small_data(), small_settings(max_steps=5), callbacks=[spoil])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(print, "a list of functions, got <built-in"), (3, "a list of functions, got 3"), ([print, 3], r"\[1\] is 3")],
+)
+def test_what_cannot_be_called_is_no_callback(wrong, words):
+    with unchecked(), pytest.raises(TypeError, match=words):
+        train(small_model(), small_data(), max_steps=1, callbacks=wrong)
 
 
-def test_callbacks_that_cannot_be_called_are_refused_before_the_first_step():
-    with unchecked(), pytest.raises(TypeError, match="callbacks must be a list of functions"):
-        train(small_model(), small_data(), small_settings(), callbacks=print)
+def test_callbacks_come_in_any_list():
+    assert check_callbacks((print,)) == check_callbacks([print]) == (print,)
+
+
+# ---- surroundings
 
 
 def test_global_state_is_left_alone():
     torch_state, threads, dtype = torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype()
     numpy_state = np.random.get_state()  # noqa: NPY002
-    train(small_model("perceptron", dropout=0.1), small_data(), small_settings(), validation=small_data(20, 1))
+    train(small_model("perceptron", dropout=0.1), small_data(), max_steps=10, validation=held_out())
     assert torch.get_rng_state().equal(torch_state)
     assert (torch.get_num_threads(), torch.get_default_dtype()) == (threads, dtype)
     assert all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy_state, strict=True))  # noqa: NPY002
 
 
-@pytest.mark.parametrize(("pair", "limit", "n_threads"), [(None, 10**6, 1), ("bilinear", 10**6, 1), (None, 10, 2)])
-def test_small_steps_keep_to_one_thread(pair, limit, n_threads, monkeypatch):
-    monkeypatch.setattr("corrvae.threads._SMALL_STEP", limit)
+def test_a_model_can_be_trained_where_gradients_are_off():
+    with torch.inference_mode():
+        model = small_model()
+        train(model, small_data(), max_steps=2)
+    assert not same_weights(model, small_model())
+
+
+@pytest.mark.parametrize(("limit", "n_threads"), [(10**6, 1), (10, 2)])
+def test_small_steps_use_one_thread(limit, n_threads, monkeypatch):
+    monkeypatch.setattr(loop, "_SMALL_STEP", limit)
     seen, before = set(), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        train(
-            small_model(pair), small_data(), small_settings(), callbacks=[lambda _: seen.add(torch.get_num_threads())]
-        )
+        train(small_model(), small_data(), max_steps=3, callbacks=[lambda _: seen.add(torch.get_num_threads())])
         assert seen == {n_threads}
         with pytest.raises(CrashError):
-            train(small_model(pair), small_data(), small_settings(), callbacks=[crash])
+            train(small_model(), small_data(), max_steps=3, callbacks=[crash])
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
-def crash(progress):
-    raise CrashError
-
-
-def test_what_cannot_be_trained_is_said():
-    nothing = small_data(0, edges=None, weights=None)
+def test_what_cannot_be_trained_raises():
     with pytest.raises(ValueError, match="no rows to train on"):
-        train(small_model(), nothing, small_settings())
-    with pytest.raises(ValueError, match="no rows to validate on"):
-        train(small_model(), small_data(), small_settings(), validation=nothing)
-    with pytest.raises(ValueError, match="vertex_batch must be at least 2"):
-        train(small_model("perceptron"), small_data(), small_settings(vertex_batch=1))
-    with pytest.raises(ValueError, match="patience"):
-        train(small_model(), small_data(), small_settings(patience=2))
-    train(small_model(), small_data(), small_settings(vertex_batch=1))
+        train(small_model(), small_data(0, edges=None, weights=None), max_steps=1)
+    with pytest.raises(ValueError, match="batch_size of at least 2"):
+        train(small_model("perceptron"), small_data(batch_size=1), max_steps=1)
+    train(small_model(), small_data(batch_size=1), max_steps=1)
+
+
+def test_devices(monkeypatch):
+    assert choose_device("cpu") == torch.device("cpu")
+    asked = []
+    monkeypatch.setattr(torch, "zeros", lambda *_, device: asked.append(device.type) or torch.ones(1))
+    for cuda, mps, expected in [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda cuda=cuda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda mps=mps: mps)
+        assert choose_device("auto").type == expected == asked[-1]
+
+
+@pytest.mark.parametrize("name", ["foo", "meta", "cuda:123"])
+def test_a_device_that_cannot_be_used_is_named(name):
+    with pytest.raises(ValueError, match=rf"device='{name}' cannot be used here .* \"cpu\""):
+        choose_device(name)
+
+
+def test_only_errors_of_the_connection_are_a_lost_worker(monkeypatch):
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(CorrvaeError, match="closed by peer"), lost_workers_as(CorrvaeError):
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:534] Connection closed by peer\nmore")
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), lost_workers_as(CorrvaeError):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")

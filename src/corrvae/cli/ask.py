@@ -1,34 +1,38 @@
-"""The commands that ask a trained run: embeddings, neighbours, links, matches, clusters, scores."""
+"""The commands that ask a trained run: embeddings, neighbours, links, matches, clusters, scores, facts."""
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.application import app
-from corrvae.cli.exits import plainly
-from corrvae.cli.outputs import (
+from corrvae.cli.app import command, is_quiet, notify
+from corrvae.cli.output import (
+    TABLES,
     IdColumnOption,
     JsonOption,
     LayoutOption,
     MetricOption,
     OutOption,
-    Output,
     QuietOption,
+    RandomStateOption,
     RunArgument,
-    to_stdout,
-    warnings_said,
+    check_out,
+    print_document,
+    read_points,
+    write_answer,
 )
-from corrvae.cli.together import as_ranks
+
+_POINTS = "Table of points that are not those of training."
+FeaturesOption = Annotated[Path | None, typer.Option("--features", help=_POINTS)]
 
 
-@app.command()
+@command()
 def embed(
     run: RunArgument,
-    features: Annotated[Path | None, typer.Option(help="Points to embed; otherwise those of training.")] = None,
+    features: FeaturesOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write, .csv, .parquet or .npy; otherwise CSV goes to stdout.")
+        Path | None,
+        typer.Option(help="File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."),
     ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
@@ -37,59 +41,44 @@ def embed(
 ) -> None:
     """Embed points: the mean z0, z1, ... and the standard deviation s0, s1, ... of each, under its id.
 
-    An .npy file holds both side by side, the means first; its ids are in a file .ids.csv beside it.
+    An .npy file holds both side by side, the means first; the ids are in a file .ids.csv beside it.
 
     Example: corrvae embed run/ --features new.csv --out z.parquet
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check(".csv", ".parquet", ".npy")
-        from corrvae.answers.embedding import embedding_blocks, write_blocks, write_npy
-        from corrvae.answers.run import Run
-        from corrvae.answers.writing import CsvWriter, JsonWriter, writing
+    check_out(out, (*TABLES, ".npy"))
+    import numpy as np
+    import pyarrow as pa
 
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
-            blocks = embedding_blocks(opened, rows)
-            n_components = opened.embedding_.shape[1]
-            if not ranks.is_first:
-                for _ in blocks:  # its share is what it is there for
-                    pass
-                return
-            if out is None:
-                try:
-                    with to_stdout():
-                        writer = (
-                            JsonWriter(sys.stdout, {"n_components": n_components}) if as_json else CsvWriter(sys.stdout)
-                        )
-                        write_blocks(writer, blocks)
-                        writer.close()
-                finally:
-                    if ranks.count > 1 and isinstance(sys.exception(), typer.Exit):
-                        for _ in blocks:  # the reader has left, but the other processes go on
-                            pass
-                return
-            if out.suffix.lower() == ".npy":
-                n_rows = len(opened.ids_) if rows is None else rows.n_rows
-                output.say(f"the ids are in {write_npy(out, blocks, n_rows, n_components)}")
-            else:
-                with writing(out, {"n_components": n_components}) as writer:
-                    n_rows = write_blocks(writer, blocks)
-            output.wrote(n_rows, {"n_components": n_components})
+    from corrvae import load
+    from corrvae.io import replace_file, write_table
+
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    points = model.posterior(X)
+    ids = pa.array(points.ids.tolist())
+    n_components = points.n_components
+    if out is not None and out.suffix.lower() == ".npy":
+        with replace_file(out) as stream:
+            np.save(stream, np.concatenate([points.mean, points.stddev], axis=1))
+        beside = out.with_suffix(".ids.csv")
+        write_table(pa.table({"id": ids}), beside)
+        notify(f"{len(points):,} rows are in {out}, their ids in {beside}")
+        return
+    means = {f"z{k}": column for k, column in enumerate(points.mean.T)}
+    deviations = {f"s{k}": column for k, column in enumerate(points.stddev.T)}
+    write_answer(pa.table({"id": ids, **means, **deviations}), out, as_json=as_json, n_components=n_components)
 
 
-@app.command()
+@command()
 def neighbors(
     run: RunArgument,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours of each point.")] = 10,
-    query: Annotated[
-        str | None, typer.Option(help="Ids separated by commas, or a file with one in each line; otherwise all.")
+    n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", min=1, help="Neighbours of each point.")] = 10,
+    ids: Annotated[
+        str | None, typer.Option(help="Points to ask about: ids separated by commas, or a file of ids; otherwise all.")
     ] = None,
-    features: Annotated[Path | None, typer.Option(help="File of new points whose neighbours to find.")] = None,
+    features: FeaturesOption = None,
     candidates: Annotated[
-        Path | None, typer.Option(help="File of points to search among; otherwise those of training.")
+        str | None, typer.Option(help="Training points to search among, as in --ids; otherwise all.")
     ] = None,
     metric: MetricOption = "expected_distance",
     unlinked: Annotated[bool, typer.Option("--unlinked", help="Leave out those that the graph links.")] = False,
@@ -99,58 +88,48 @@ def neighbors(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find the exact nearest neighbours of points, best first; never a point itself.
+    """Find the exact nearest neighbours of points among those of training, best first; never a point itself.
 
     Each row has the score, the parts that sum to it, and which scores are better.
 
-    Examples: corrvae neighbors run/ --k 5 --query ann,bob;
-    corrvae neighbors run/ --features new.csv --out neighbors.parquet
+    Example: corrvae neighbors run/ -k 5 --ids ann,bob
+
+    Example: corrvae neighbors run/ --features new.csv --out neighbors.parquet
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check()
-        if query is not None and features is not None:
-            raise ValueError("--query asks about known points and --features about new ones: give one of them")
-        from corrvae.answers.naming import read_ids
-        from corrvae.answers.questions import ask_neighbors
-        from corrvae.answers.run import Run
+    check_out(out)
+    from corrvae import load
 
-        ids = None if query is None else read_ids(query)
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                among, rows = (
-                    None if path is None else opened.read(path, id_column=id_column, layout=layout)
-                    for path in (candidates, features)
-                )
-            table = ask_neighbors(
-                opened,
-                rows if ids is None else ids,
-                k,
-                metric=metric,
-                candidates=among,
-                unlinked=unlinked,
-                say=output.say,
-                progress=output.progress,
-            )
-        output.give(table)
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    exclude: Any = "self" if X is None or X.ids is not None else None
+    if unlinked:
+        if model.graph_ is None:
+            raise ValueError(f"{run} was trained without a graph: there are no links to leave out")
+        exclude = model.graph_
+    found = model.kneighbors(
+        X,
+        ids=None if ids is None else _read_ids(ids, _ids_of(model, X)),
+        n_neighbors=n_neighbors,
+        metric=metric,
+        candidates=None if candidates is None else _read_ids(candidates, model.ids_),
+        exclude=exclude,
+        progress=_progress(),
+    )
+    n_found = found.scores.shape[-1]
+    if n_found < n_neighbors:
+        notify(f"{n_neighbors:,} neighbours were asked for, but there are {n_found:,}")
+    _write_scores(found.to_table(), out, as_json=as_json, metric=metric)
 
 
-@app.command()
+@command()
 def links(
     run: RunArgument,
     top: Annotated[int, typer.Option(min=1, help="How many links.")] = 1000,
     metric: Annotated[
         str | None,
-        typer.Option(
-            help="The score: expected_distance, log_odds, mean_distance or cosine; otherwise log_odds, and "
-            "expected_distance for a pairwise model.",
-            metavar="METRIC",
-        ),
+        typer.Option(help="The score; otherwise log_odds, and expected_distance if posteriors are correlated."),
     ] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="Points to look among; otherwise those of training. Ids say what is linked.")
-    ] = None,
+    features: FeaturesOption = None,
     out: OutOption = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
@@ -163,28 +142,36 @@ def links(
 
     Example: corrvae links run/ --top 100 --out links.csv
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check()
-        from corrvae.answers.questions import ask_links
-        from corrvae.answers.run import Run
+    check_out(out)
+    import numpy as np
+    import pyarrow as pa
 
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
-            table = ask_links(opened, top, metric=metric, features=rows, say=output.say, progress=output.progress)
-        output.give(table)
+    from corrvae import load
+    from corrvae.plots.facts import link_metric
+    from corrvae.scoring import best_pairs
+
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    points = model.posterior(X)
+    metric = link_metric(model, features_given=X is not None) if metric is None else metric
+    known = model.graph_ if X is None or X.ids is not None else None
+    linked = None if known is None else _linked(points.ids, known)
+    pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=_progress())
+    if len(pairs) < top:
+        notify(f"{top:,} links were asked for, but there are {len(pairs):,} pairs that are not linked")
+    table = model.score_pairs(points.ids[pairs], X, metric=metric).to_table()
+    table = table.add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
+    _write_scores(table, out, as_json=as_json, metric=metric)
 
 
-@app.command()
+@command()
 def match(
     run: RunArgument,
-    left: Annotated[Path, typer.Option(help="File of features of one list.")],
-    right: Annotated[Path, typer.Option(help="File of features of the other.")],
+    left: Annotated[Path, typer.Option(help="Table of features of one list of points.")],
+    right: Annotated[Path, typer.Option(help="Table of features of the other.")],
     one_to_one: Annotated[
-        bool, typer.Option("--one-to-one", help="No point in two pairs, and the best sum of scores.")
-    ] = False,
+        bool, typer.Option(help="No point in two pairs and the best sum of scores, or each left point's nearest.")
+    ] = True,
     metric: MetricOption = "expected_distance",
     out: OutOption = None,
     id_column: IdColumnOption = None,
@@ -192,35 +179,53 @@ def match(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Match two lists of points: each of the left one with its best on the right.
+    """Match the points of two lists.
 
     Each row has the score, the parts that sum to it, and which scores are better.
 
-    Example: corrvae match run/ --left a.csv --right b.csv --one-to-one
+    Example: corrvae match run/ --left a.csv --right b.csv
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check()
-        from corrvae.answers.questions import ask_matches
-        from corrvae.answers.run import Run
+    check_out(out)
+    import numpy as np
+    import pyarrow as pa
+    from scipy import sparse
 
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                sides = [opened.read(path, id_column=id_column, layout=layout) for path in (left, right)]
-            table = ask_matches(
-                opened, *sides, one_to_one=one_to_one, metric=metric, say=output.say, progress=output.progress
-            )
-        output.give(table)
+    from corrvae import load
+    from corrvae.io import Features
+
+    model = load(run)
+    sides = [read_points(model, path, id_column=id_column, layout=layout) for path in (left, right)]
+    # Each list has ids of its own, and the same id in both says nothing: the points are numbered for the matching.
+    matrices: list[Any] = [side.matrix for side in sides]
+    both: Any = np.concatenate(matrices) if all(isinstance(m, np.ndarray) for m in matrices) else None
+    if both is None:
+        both = sparse.csr_array(sparse.vstack([sparse.csr_array(matrix) for matrix in matrices]))
+    numbers = np.split(np.arange(both.shape[0]), [sides[0].n_rows])
+    found = model.match(
+        numbers[0],
+        numbers[1],
+        Features(both, None, sides[0].names),
+        one_to_one=one_to_one,
+        metric=metric,
+        progress=_progress(),
+    )
+    if not found.exact:
+        notify("too many pairs to look at all: this is the best matching among each point's nearest candidates")
+    table = found.to_table()
+    for name, side, first in (("left", sides[0], 0), ("right", sides[1], sides[0].n_rows)):
+        places = table.column(name).to_numpy() - first
+        named = places if side.ids is None else side.ids[places]
+        table = table.set_column(table.column_names.index(name), name, pa.array(named.tolist()))
+    _write_scores(table, out, as_json=as_json, metric=metric, one_to_one=one_to_one, exact=found.exact)
 
 
-@app.command()
+@command()
 def cluster(
     run: RunArgument,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many groups.")] = 2,
+    n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=1, help="How many groups.")] = 2,
     method: Annotated[str, typer.Option(help="auto, spectral or kmeans.")] = "auto",
-    features: Annotated[Path | None, typer.Option(help="Points to group; otherwise those of training.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the starts of k-means.")] = 0,
+    features: FeaturesOption = None,
+    random_state: RandomStateOption = 0,
     out: OutOption = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
@@ -230,33 +235,31 @@ def cluster(
     """Divide points into groups, numbered by size from 0.
 
     Up to 20,000 points this is spectral clustering of their nearest neighbours by expected distance; beyond, k-means of
-    their means. Which one it was is told.
+    their means.
 
     Example: corrvae cluster run/ -k 4 --out clusters.csv
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check()
-        from corrvae.answers.questions import ask_clusters
-        from corrvae.answers.run import Run
+    check_out(out)
+    import pyarrow as pa
 
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
-            table = ask_clusters(
-                opened, k, method=method, features=rows, seed=seed, say=output.say, progress=output.progress
-            )
-        output.say(table.facts["route"])
-        output.give(table)
+    from corrvae import load
+    from corrvae.cli.clusters import find_clusters
+
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    points = model.posterior(X)
+    labels, route = find_clusters(points, n_clusters, method=method, random_state=random_state, progress=_progress())
+    notify(route)
+    table = pa.table({"id": pa.array(points.ids.tolist()), "cluster": labels})
+    write_answer(table, out, as_json=as_json, route=route)
 
 
-@app.command()
+@command()
 def score(
     run: RunArgument,
     pairs: Annotated[Path, typer.Option(help="File whose first two columns are ids.")],
     metric: MetricOption = "expected_distance",
-    features: Annotated[Path | None, typer.Option(help="Points that the ids are of; otherwise training's.")] = None,
+    features: FeaturesOption = None,
     out: OutOption = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
@@ -269,16 +272,97 @@ def score(
 
     Example: corrvae score run/ --pairs pairs.csv --metric log_odds
     """
-    output = Output(out, as_json, quiet)
-    with plainly(), as_ranks() as ranks:
-        output.check()
-        from corrvae.answers.naming import read_pairs
-        from corrvae.answers.questions import ask_scores
-        from corrvae.answers.run import Run
+    check_out(out)
+    import numpy as np
 
-        with warnings_said(output.say):
-            with ranks.agreed():
-                opened = Run.open(run)
-                rows = None if features is None else opened.read(features, id_column=id_column, layout=layout)
-            table = ask_scores(opened, read_pairs(pairs), metric=metric, features=rows)
-        output.give(table)
+    from corrvae import load
+    from corrvae.io import find_ids, read_pairs
+
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    listed, known = read_pairs(pairs), _ids_of(model, X)
+    places = find_ids(known, listed.ids.ravel()).reshape(-1, 2)
+    if len(places) > 1 and not listed.has_header and (places[0] < 0).all() and (places[1:] >= 0).all():
+        first, second = listed.ids[0].tolist()
+        notify(f"{pairs}: the first line is taken for a header, as {first!r} and {second!r} are no ids of the points")
+        places = places[1:]
+    elif (places < 0).any():
+        row, side = np.argwhere(places < 0)[0].tolist()
+        raise listed.error(row, _unknown(listed.ids[row, side], known))
+    scored = model.score_pairs(known[places], X, metric=metric)
+    _write_scores(scored.to_table(), out, as_json=as_json, metric=metric)
+
+
+@command()
+def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Print what a run is: its model, its data, how training ended, its parameters, its size.
+
+    Example: corrvae info run/
+    """
+    from corrvae import load
+    from corrvae.plots.facts import as_words, describe
+
+    files = [path for path in run.rglob("*") if path.is_file()]
+    facts = {**describe(load(run)), "folder": {"path": str(run), "bytes": sum(path.stat().st_size for path in files)}}
+    if as_json:
+        print_document(facts)
+        return
+    for subject, known in facts.items():
+        typer.echo(subject)
+        for name, value in known.items():
+            typer.echo(f"  {name.replace('_', ' ')}: {as_words(value)}")
+
+
+def _write_scores(table: Any, out: Path | None, *, as_json: bool, metric: str, **facts: Any) -> None:
+    from corrvae.scoring import METRICS
+
+    better = "higher" if METRICS[metric].larger_is_better else "lower"
+    write_answer(table, out, as_json=as_json, metric=metric, better=better, **facts)
+
+
+def _linked(ids: Any, graph: Any) -> Any:
+    """Return which of some points the graph links, as a symmetric pattern."""
+    import numpy as np
+    from scipy import sparse
+
+    from corrvae.io import find_ids
+
+    ends = find_ids(ids, graph.ids)[graph.edges]
+    first, second = ends[(ends >= 0).all(axis=1)].T
+    rows, columns = np.concatenate([first, second]), np.concatenate([second, first])
+    return sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(ids), len(ids)))
+
+
+def _ids_of(model: Any, X: Any) -> Any:
+    import numpy as np
+
+    if X is None:
+        return model.ids_
+    return np.arange(X.n_rows) if X.ids is None else X.ids
+
+
+def _read_ids(given: str, known: Any) -> Any:
+    """Return ids that are separated by commas, or those of a file, as the known ones are spelled."""
+    import numpy as np
+
+    from corrvae.io import find_ids, read_ids
+
+    path = Path(given)
+    parts = [part.strip() for part in given.split(",")]
+    wanted = read_ids(path) if path.is_file() else np.array([*parts, None], dtype=object)[:-1]
+    if not path.is_file() and not all(parts):
+        raise ValueError(f"{given!r} is no list of ids separated by commas, and there is no file of this name")
+    places = find_ids(known, wanted)
+    if (places < 0).any():
+        raise ValueError(_unknown(wanted[places < 0][0], known))
+    return known[places]
+
+
+def _unknown(name: Any, known: Any) -> str:
+    example = f", whose ids are like {known[:1].tolist()[0]!r}" if len(known) else ""
+    return f"the id {str(name)!r} is not among the {len(known):,} points{example}"
+
+
+def _progress() -> bool | None:
+    """Return whether to show a bar; None lets a terminal decide."""
+    return False if is_quiet() else None

@@ -1,188 +1,394 @@
-"""The command that trains a model on the user's files."""
+"""The command that trains a model on the user's files.
 
+A run folder is a model folder (`CorrelatedVAE.save`) with three companions: `run.toml`, the options of the run, which
+`--resume` and `--config` read; `history.csv`, every evaluation; and `checkpoint/` until training has finished.
+"""
+
+import json
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import typer
 
-from corrvae.cli.application import app
-from corrvae.cli.exits import INTERRUPTED, plainly
-from corrvae.cli.outputs import to_stdout
-from corrvae.cli.signals import heed_termination
-from corrvae.cli.together import speaks
+from corrvae.cli.app import INTERRUPTED, command, is_main, is_quiet, notify
+from corrvae.cli.output import IdColumnOption, JsonOption, LayoutOption, QuietOption, print_document
+from corrvae.errors import FolderError
 
-_DATA, _MODEL, _TRAINING, _RUN = "Files", "Model", "Training", "Run"
+if TYPE_CHECKING:
+    from corrvae.estimator import CorrelatedVAE
+
+_DATA, _MODEL, _PAIRS, _TRAINING, _RUN = "Files", "Model", "Family pairwise", "Training", "Run"
+_OPTIONS = "run.toml"
+_SECONDS_BETWEEN_LINES = 10.0
+# Options that are not those of the run.
+_OF_THE_CALL = ("out", "config", "resume", "overwrite", "quiet", "as_json")
+# Options that belong to Pairwise, by its names for them.
+_PAIRWISE = {
+    "network": "network",
+    "gamma_kl": "gamma_kl",
+    "gamma_mi": "gamma_mi",
+    "pair_hidden": "hidden",
+    "pair_dropout": "dropout",
+    "pair_normalize": "normalize",
+    "pair_batch": "pair_batch",
+}
 
 
-def _option(text: str, panel: str, metavar: str | None = None) -> Any:
-    return typer.Option(help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
+def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=panel, metavar=metavar, **more)
 
 
-@app.command()
+def _number_or_word(value: Any) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return str(value)
+
+
+def _widths(value: Any) -> tuple[int, ...]:
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    try:
+        return tuple(int(part) for part in parts if str(part).strip())
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r} is no list of widths such as 600,200") from error
+
+
+# typer's Context is not the class of the contexts it passes: an annotation would not hold.
+def _read_config(context, parameter, path: Path | None) -> Path | None:
+    """Make the options of a TOML file the defaults of this command: click's ``default_map``."""
+    if path is not None:
+        context.default_map = _read_options(path)
+    return path
+
+
+def _read_options(path: Path) -> dict[str, Any]:
+    known = signature(fit).parameters.keys() - {"config"}
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise typer.BadParameter(f"{path}: there is no such file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise typer.BadParameter(f"{path}: cannot be read as TOML ({error})") from error
+    options = {name.replace("-", "_"): value for name, value in found.items()}
+    for name in options.keys() - known:
+        raise typer.BadParameter(f"{path}: there is no option named {name!r}")
+    return options
+
+
+def _interrupted(out: Path, **_: Any) -> str:
+    if (out / "checkpoint" / "config.json").exists():
+        return f"interrupted; resume from the last checkpoint with: {resume_command(out)}"
+    if (out / _OPTIONS).exists():
+        return f"interrupted before the first checkpoint; begin again with: {resume_command(out)}"
+    return "interrupted before training began; nothing was written"
+
+
+@command(interrupted=_interrupted)
 def fit(
-    out: Annotated[Path, _option("Folder for the run.", _DATA)],
     features: Annotated[
-        str | None,
-        _option(
-            "File of features: CSV, TSV or Parquet, either wide (an id and numbers in each row) or long (id, item, "
-            "value: ratings); NPZ, NPY or .h5ad.",
-            _DATA,
-            "FILE",
+        Path | None,
+        typer.Argument(
+            metavar="FEATURES",
+            help="Table of features: CSV, TSV or Parquet, wide (an id and numbers in each row) or long (id, item, "
+            "value: ratings); NPZ, NPY, .h5ad; or a folder of corrvae data convert.",
+            show_default=False,
         ),
     ] = None,
     graph: Annotated[
-        str | None,
-        _option(
-            "File of edges: two columns of ids, as CSV, TSV or Parquet. Without a graph, a plain variational "
-            "auto-encoder is trained.",
-            _DATA,
-            "FILE",
+        Path | None,
+        typer.Argument(
+            metavar="GRAPH",
+            help="Edges: two columns of ids, as CSV, TSV or Parquet. Without a graph, a plain variational auto-encoder "
+            "is trained.",
+            show_default=False,
         ),
     ] = None,
-    id_column: Annotated[str | None, _option("Column of ids; else the first.", _DATA, "NAME")] = None,
-    layout: Annotated[str | None, _option("auto (the default), wide or long.", _DATA)] = None,
+    *,
+    out: Annotated[Path, _option(_DATA, "Folder for the run.")],
+    id_column: IdColumnOption = None,
+    layout: LayoutOption = "auto",
     conductance: Annotated[
-        str | None, _option("Column of the graph with the strengths of its edges; else all are alike.", _DATA, "NAME")
+        str | None, _option(_DATA, "Column of the graph with the strengths of its edges; otherwise all are 1.", "NAME")
     ] = None,
-    missing: Annotated[
-        str | None,
+    unmatched: Annotated[
+        Literal["drop", "error"],
         _option(
-            "Ids that are in one file only. drop (the default): ids of the graph without features are left out with "
-            "their edges, and rows that are not in the graph stay, as points without edges. error: both are refused.",
             _DATA,
+            "Ids of the graph without features: drop leaves them out with their edges, error ends. Rows that are not "
+            "in the graph stay, as points without edges.",
         ),
-    ] = None,
-    empty_cells: Annotated[
-        str | None, _option("error (the default), or mask: leave empty cells out of training.", _DATA)
-    ] = None,
-    posterior: Annotated[
-        str | None,
-        _option(
-            "independent (the default), or pairwise: also learn how correlated any two points are; slower.", _MODEL
-        ),
-    ] = None,
-    components: Annotated[int | None, _option("Dimension of the embedding (100).", _MODEL)] = None,
+    ] = "drop",
+    n_components: Annotated[int, _option(_MODEL, "Dimension of the embedding.")] = 100,
+    family: Annotated[
+        str, _option(_MODEL, "independent, or pairwise: also learn how correlated any two points are; slower.")
+    ] = "independent",
     likelihood: Annotated[
-        str | None,
-        _option(
-            "auto (the default), multinomial, bernoulli, gaussian, poisson or negative_binomial. auto: gaussian if a "
-            "number is negative; else multinomial if half or more are zeros, in 20 columns or more; else bernoulli "
-            "for 0 and 1, negative_binomial for whole numbers with zeros, gaussian for others.",
-            _MODEL,
-        ),
-    ] = None,
+        str,
+        _option(_MODEL, "auto (chosen from the data), multinomial, bernoulli, gaussian, poisson or negative_binomial."),
+    ] = "auto",
     tau: Annotated[
-        str | None,
-        _option("Correlation along an edge, between -1 and 1 (0.99); or learned, learned_per_dimension.", _MODEL),
-    ] = None,
-    gamma: Annotated[
-        str | None, _option("Strength of the regulariser of pairwise posteriors (1), or two: 0,30.", _MODEL)
-    ] = None,
+        Any,
+        _option(
+            _MODEL,
+            "Correlation along an edge, between -1 and 1; or learned, learned_per_dimension.",
+            "NUMBER",
+            parser=_number_or_word,
+        ),
+    ] = 0.99,
+    hidden: Annotated[
+        Any, _option(_MODEL, "Widths of the hidden layers, such as 600,200.", "WIDTHS", parser=_widths)
+    ] = (300,),
     normalize: Annotated[
-        str | None,
+        str,
         _option(
-            "What networks do to features before they read them: raw, binary, l2, log1p, or two: l2,raw. auto (the "
-            "default): l2 for multinomial, log1p for counts, else raw.",
             _MODEL,
+            "What is done to features before the networks read them: none, binary, l2, log1p; auto: as the "
+            "likelihood needs it.",
         ),
-    ] = None,
-    dropout: Annotated[str | None, _option("Share of features hidden while training (0), or two.", _MODEL)] = None,
-    hidden: Annotated[str | None, _option("Widths of hidden layers (300), such as 600,200.", _MODEL)] = None,
-    pair_network: Annotated[
-        str | None,
+    ] = "auto",
+    dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
+    min_stddev: Annotated[float, _option(_MODEL, "Least standard deviation of a posterior.")] = 1e-4,
+    missing: Annotated[
+        Literal["error", "mask"], _option(_MODEL, "Empty cells: error, or mask (leave them out of training).")
+    ] = "error",
+    network: Annotated[
+        str,
         _option(
-            "perceptron (the default); bilinear: far quicker for many pairs; metric: reads the encoder's means, goes "
-            "further where edges are few.",
-            _MODEL,
+            _PAIRS,
+            "Pair network: perceptron; bilinear: far quicker for many pairs; metric: best where edges are few.",
         ),
+    ] = "perceptron",
+    gamma_kl: Annotated[float, _option(_PAIRS, "Strength of the singletons' KL in the regulariser.")] = 1.0,
+    gamma_mi: Annotated[float, _option(_PAIRS, "Strength of the pairs' mutual information.")] = 1.0,
+    pair_hidden: Annotated[
+        Any, _option(_PAIRS, "Widths of the pair network's hidden layers.", "WIDTHS", parser=_widths)
     ] = None,
-    steps: Annotated[int | None, _option("Length of training in steps.", _TRAINING)] = None,
-    epochs: Annotated[int | None, _option("Length of training in passes over the rows (40).", _TRAINING)] = None,
-    vertex_batch: Annotated[int | None, _option("Rows of a step (64).", _TRAINING)] = None,
-    edge_batch: Annotated[int | None, _option("Edges of a step (256).", _TRAINING)] = None,
-    pair_batch: Annotated[
-        int | None, _option("Pairs that a step of a pairwise model regularises; else all of its rows.", _TRAINING)
-    ] = None,
-    learning_rate: Annotated[float | None, _option("Step size of Adam (0.001).", _TRAINING)] = None,
-    validation: Annotated[
-        float | None, _option("Share of rows to hold out; the best parameters on these are kept (0).", _TRAINING)
-    ] = None,
+    pair_dropout: Annotated[float | None, _option(_PAIRS, "As --dropout; otherwise as the encoder.")] = None,
+    pair_normalize: Annotated[str | None, _option(_PAIRS, "As --normalize; otherwise as the encoder.")] = None,
+    pair_batch: Annotated[int | None, _option(_PAIRS, "Pairs of a step; otherwise all pairs of its rows.")] = None,
+    max_epochs: Annotated[int, _option(_TRAINING, "Passes over the rows.")] = 40,
+    max_steps: Annotated[int | None, _option(_TRAINING, "Steps, in place of --max-epochs.")] = None,
+    batch_size: Annotated[int, _option(_TRAINING, "Rows of a step.")] = 64,
+    edge_batch_size: Annotated[int, _option(_TRAINING, "Edges of a step.")] = 256,
+    learning_rate: Annotated[float, _option(_TRAINING, "Step size of Adam.")] = 1e-3,
+    warmup_steps: Annotated[
+        int, _option(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
+    ] = 0,
+    validation_fraction: Annotated[
+        float, _option(_TRAINING, "Share of rows to hold out; the best weights on these are kept.")
+    ] = 0.0,
     patience: Annotated[
-        int | None, _option("Evaluations without improvement after which training stops early.", _TRAINING)
+        int | None, _option(_TRAINING, "Evaluations without improvement after which training stops early.")
     ] = None,
-    seed: Annotated[
-        int | None, _option("Seed (0). The same seed gives the same model on a CPU, byte for byte.", _TRAINING)
+    device: Annotated[str, _option(_TRAINING, "auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    random_state: Annotated[
+        int | None, _option(_TRAINING, "Seed: the same gives the same model on a CPU. Otherwise one is drawn.")
     ] = None,
-    device: Annotated[str | None, _option("auto (the default), cpu, cuda, cuda:1, mps.", _TRAINING)] = None,
-    threads: Annotated[int | None, _option("Threads to compute with; a small model takes one.", _TRAINING)] = None,
-    checkpoint_every: Annotated[
-        int | None, _option("Steps between checkpoints; else there is one every ten minutes.", _RUN, "STEPS")
+    checkpoint_steps: Annotated[int | None, _option(_RUN, "Steps between checkpoints.")] = None,
+    checkpoint_minutes: Annotated[
+        float | None, _option(_RUN, "Minutes between checkpoints; 10 if neither is given.")
     ] = None,
     config: Annotated[
         Path | None,
         _option(
-            "TOML file of settings, named as the options are; options win. Also: graph_columns, directed, "
-            "edge_sampling, min_stddev, pair_hidden, warmup_steps, evaluate_every. A run keeps its own in run.toml.",
             _RUN,
+            "TOML file of options by their names; those given here win. A run writes its own to run.toml.",
             "TOML",
+            is_eager=True,
+            callback=_read_config,
         ),
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on with a run that was stopped, under its own settings.", rich_help_panel=_RUN
-        ),
+        typer.Option("--resume", help="Continue the run in the folder, with its own options.", rich_help_panel=_RUN),
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in the folder.", rich_help_panel=_RUN)
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.", rich_help_panel=_RUN)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.", rich_help_panel=_RUN)] = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a model on features and a graph, and write it to a folder.
 
-    Ctrl-C or SIGTERM stops training after the step: the model so far can be used, and --resume goes on to the same
-    result as if it had not been stopped. A second one stops at once.
+    Ctrl-C or SIGTERM stops training after the step: the model so far can be used, and --resume continues to the same
+    result as if it had not been stopped. A second one stops at once. Under torchrun its processes train one model.
 
-    Under torchrun all of its processes train one model; a step is shared among them.
+    Example: corrvae fit people.csv friends.csv --out run
 
-    Example: corrvae fit --features features.csv --graph edges.csv --out run
-
-    Example: corrvae fit --features ratings.csv --graph friends.csv --out run --posterior pairwise --steps 20000
+    Example: corrvae fit ratings.csv friends.csv --out run --family pairwise --max-steps 20000
 
     Example: corrvae fit --out run --resume
 
-    Example: torchrun --nproc-per-node 4 -m corrvae fit --features features.csv --graph edges.csv --out run
+    Example: torchrun --nproc-per-node 4 -m corrvae fit people.csv friends.csv --out run
     """
-    given = dict(locals())
-    with heed_termination():  # from before the imports, which take seconds and begin threads
-        _train(given)
+    options = {name: value for name, value in locals().items() if name not in _OF_THE_CALL}
+    if resume and overwrite:
+        raise ValueError("--resume continues a run, --overwrite replaces it: choose one of the two")
+    if resume:
+        options = _resumed_options(out, options)
+        if (out / "config.json").exists() and not (out / "checkpoint").exists():
+            notify(f"the run in {out} has finished; there is nothing to resume")
+            return
+    elif not overwrite:
+        _check_free(out)
+    if options["features"] is None:
+        raise ValueError("there is nothing to train on: name a table of features, as in corrvae fit FEATURES --out RUN")
+    model = _train(out, options, resume=resume)
+    if as_json:
+        from corrvae.plots.facts import describe
 
-
-def _train(given: dict[str, Any]) -> None:
-    out, quiet = given["out"], given["quiet"]
-    with plainly(stopped="stopped before training began; nothing was written"):
-        from corrvae.cli.running import Request, resume_command, run_fit
-        from corrvae.cli.settings import SETTINGS
-
-        options = {name: value for name, value in given.items() if name in SETTINGS}
-        outcome = run_fit(Request(out, options, given["config"], given["resume"], given["overwrite"], quiet))
-    with plainly(), to_stdout():
-        if not speaks():
-            pass
-        elif given["as_json"]:
-            import json
-
-            typer.echo(json.dumps(outcome.summary, indent=1))
-        elif not quiet:
-            typer.echo(_sentence(outcome.summary))
-    if outcome.stopped == "interrupted":
-        if speaks():
-            typer.echo(f"stopped before the end; {resume_command(out)} goes on", err=True)
+        print_document({"out": str(out), **describe(model)})
+    elif is_main() and not quiet:
+        shape = f"{len(model.ids_):,} points in {model.embedding_.shape[1]:,} dimensions"
+        typer.echo(f"The model is in {out}: {shape} ({model.likelihood_} likelihood, {model.n_steps_:,} steps)")
+    if model.stopped_ == "interrupted":
+        if is_main():
+            typer.echo(f"interrupted; the model so far is saved, resume with: {resume_command(out)}", err=True)
         raise typer.Exit(INTERRUPTED)
 
 
-def _sentence(summary: dict[str, Any]) -> str:
-    shape = f"{summary['rows']:,} points in {summary['components']:,} dimensions"
-    how = f"{summary['likelihood']} likelihood, {summary['steps']:,} steps"
-    return f"The model is in {summary['out']}: {shape} ({how})"
+def resume_command(out: Path) -> str:
+    """Return the command that resumes a run.
+
+    Examples
+    --------
+    >>> resume_command(Path("my run"))
+    "corrvae fit --out 'my run' --resume"
+    """
+    return f"corrvae fit --out {shlex.quote(str(out))} --resume"
+
+
+def _train(out: Path, options: dict[str, Any], *, resume: bool) -> "CorrelatedVAE":
+    import numpy as np
+
+    from corrvae.io import lock_folder
+    from corrvae.training import Checkpoint, CSVLog
+    from corrvae.training.distributed import agree
+
+    X, graph = _read_inputs(options)
+    if options["random_state"] is None:
+        drawn = agree(int(np.random.default_rng().integers(2**31)))
+        options = {**options, "random_state": drawn}
+        notify(f"random_state {drawn}")
+    model = _make_model(options)
+    checkpoint = Checkpoint(
+        out / "checkpoint", steps=options["checkpoint_steps"], minutes=options["checkpoint_minutes"]
+    )
+    callbacks = [CSVLog(out / "history.csv"), _progress(), checkpoint]
+    with lock_folder(out) if is_main() else nullcontext():
+        model.fit(X, graph=graph, callbacks=callbacks if resume else [_NewRun(out, options), *callbacks])
+        if is_main():
+            model.save(out)
+            if model.stopped_ != "interrupted":
+                shutil.rmtree(checkpoint.folder, ignore_errors=True)
+    return model
+
+
+@final
+class _NewRun:
+    """A callback that replaces the options and the checkpoint of the run before, once all checks are passed.
+
+    The folder of the checkpoint is there, with or without a checkpoint, until training has finished.
+    """
+
+    def __init__(self, out: Path, options: Mapping[str, Any]) -> None:
+        self._out, self._options = out, options
+
+    def start(self, run: Any) -> None:
+        """Begin the run, before the first step."""
+        if run.workers.is_main:
+            shutil.rmtree(self._out / "checkpoint", ignore_errors=True)
+            (self._out / "checkpoint").mkdir(parents=True)
+            _write_options(self._out, self._options)
+
+    def __call__(self, progress: Any) -> None:
+        """Do nothing after a step."""
+
+
+def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    from corrvae.io import join, read_features, read_graph
+
+    path = Path(options["features"])
+    missing = "mask" if options["missing"] == "mask" else "error"
+    features = read_features(path, id_column=options["id_column"], layout=options["layout"], missing=missing)
+    notify(f"{path}: {features.n_rows:,} rows of {features.n_columns:,} features")
+    if options["graph"] is None:
+        return features, None
+    path = Path(options["graph"])
+    graph = read_graph(path, conductance=options["conductance"])
+    notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
+    return features, join(features, graph, unmatched=options["unmatched"])
+
+
+def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
+    from corrvae import CorrelatedVAE, Pairwise
+
+    parameters = {name: options[name] for name in signature(CorrelatedVAE).parameters if name in options}
+    if parameters["family"] == "pairwise":
+        parameters["family"] = Pairwise(**{own: options[name] for name, own in _PAIRWISE.items()})
+    elif given := [name for name in _PAIRWISE if options[name] != signature(fit).parameters[name].default]:
+        raise ValueError(f"--{given[0].replace('_', '-')} is an option of --family pairwise; add that, or leave it out")
+    return CorrelatedVAE(**parameters)
+
+
+def _progress() -> Callable[[Any], None]:
+    """Return a callback: a bar on a terminal, a line now and then elsewhere."""
+    from corrvae.training import ProgressBar
+
+    if is_quiet() or not is_main():
+        return lambda progress: None
+    if sys.stderr.isatty():
+        return ProgressBar()
+    shown = float("-inf")
+
+    def show(progress: Any) -> None:
+        nonlocal shown
+        if progress.stopped is not None or progress.seconds - shown >= _SECONDS_BETWEEN_LINES:
+            shown = progress.seconds
+            where = f"step {progress.step:,} of {progress.max_steps:,} (epoch {progress.epoch:.1f})"
+            notify(f"{where}: objective {progress.total:.2f}")
+
+    return show
+
+
+# The options of a run
+
+
+def _write_options(out: Path, options: Mapping[str, Any]) -> None:
+    """Write options as TOML; what JSON has for strings, numbers and lists is TOML too."""
+    from corrvae.io import replace_file
+
+    plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in options.items()}
+    lines = [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in plain.items() if value is not None
+    ]
+    with replace_file(out / _OPTIONS) as stream:
+        stream.write("".join(lines).encode())
+
+
+def _resumed_options(out: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a run was begun with, but for those that are given now.
+
+    If these make it another fit, its checkpoint is not resumed; its length may change.
+    """
+    if not (out / _OPTIONS).exists():
+        raise FolderError(out, "there is no run to resume; leave out --resume to begin one")
+    begun = _read_options(out / _OPTIONS)
+    defaults = {name: parameter.default for name, parameter in signature(fit).parameters.items()}
+    resumed = {name: value if value != defaults[name] else begun.get(name) for name, value in options.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in resumed.items()}
+
+
+def _check_free(out: Path) -> None:
+    """Raise if a folder holds a run, which only --overwrite replaces."""
+    if (out / "checkpoint" / "config.json").exists():
+        raise FolderError(out, f"it holds an interrupted run; resume it with {resume_command(out)}, or --overwrite it")
+    if (out / "config.json").exists():
+        raise FolderError(out, "it holds a run already; choose another folder, or --overwrite it")

@@ -1,51 +1,143 @@
-"""Who has rated what, as a binary table."""
+"""MovieLens and Epinions: who has rated what, and for Epinions who trusts whom."""
 
+import io
+import os
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 import numpy as np
 from jaxtyping import Int
 from scipy import sparse
 
+from corrvae.datasets.published import CATALOGUE, locate, open_member
+from corrvae.datasets.users import MOST_PAIRS, HalvedUsers, UserSplit, halve_users, split_users
+from corrvae.errors import DataFileError
+from corrvae.graphs import CorrelationGraph, DroppedEdgesWarning
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class RatedItems:
-    """A binary table with the ids of its rows and columns, which ascend.
+class MovieLens:
+    """Users and the movies that they have rated, in parts that share no user.
 
     Attributes
     ----------
-    matrix
-        1 where the user of the row has rated the item of the column.
-    users, items
-        Ids of rows and columns.
+    train, validation, test : HalvedUsers
+        Users in two halves: features, the graph between halves, and `redraw` to draw halves anew in training.
+    split : UserSplit
+        The users of each part, as positions in `users`.
+    users, movies : ndarray
+        The publisher's ids.
     """
 
-    matrix: sparse.csr_array
+    train: HalvedUsers
+    validation: HalvedUsers
+    test: HalvedUsers
+    split: UserSplit
     users: Int[np.ndarray, " users"]
-    items: Int[np.ndarray, " items"]
+    movies: Int[np.ndarray, " movies"]
 
 
-def rated_items(
-    users: Int[np.ndarray, " ratings"], items: Int[np.ndarray, " ratings"], min_ratings: int, min_items: int = 1
-) -> RatedItems:
-    """Make the table of users and items, with the items that are rated often enough.
+@final
+@dataclass(frozen=True, eq=False)
+class Epinions:
+    """Users, the products that they have rated, and their mutual trust.
+
+    Attributes
+    ----------
+    features : csr_array
+        1 where the user of the row has rated the product of the column.
+    graph : CorrelationGraph
+        An edge where two users trust each other; its ids are the publisher's, in the order of the rows.
+    products : ndarray
+        The publisher's ids of the columns.
+    """
+
+    features: sparse.csr_array
+    graph: CorrelationGraph
+    products: Int[np.ndarray, " products"]
+
+
+def movielens(
+    source: str | os.PathLike[str] = "ml-20m",
+    *,
+    min_ratings: int = 1000,
+    test: float = 0.1,
+    validation: float = 0.05,
+    most_pairs: int = MOST_PAIRS,
+    random_state: int | np.random.Generator | None = None,
+) -> MovieLens:
+    """Read MovieLens for the matching task.
+
+    A rating of any value counts as watched. Users who have watched fewer than two of the movies that are kept cannot be
+    cut in two and are left out.
 
     Parameters
     ----------
-    users, items
-        Who has rated what; a rating that is given twice counts once.
-    min_ratings
-        Users that an item must have been rated by.
-    min_items
-        Of these items, how many a user must have rated.
-
-    Examples
-    --------
-    >>> table = rated_items(np.array([7, 7, 8, 9]), np.array([1, 2, 2, 3]), min_ratings=2)
-    >>> table.matrix.toarray().tolist(), table.users.tolist(), table.items.tolist()
-    ([[1.0], [1.0]], [7, 8], [2])
+    source : str or path-like
+        A name, "ml-1m", "ml-10m", "ml-20m", "ml-25m" or "ml-32m", of data that `get` put into the cache; or the path of
+        the published archive, of a folder with its files, or of its ``ratings.dat`` or ``ratings.csv``.
+    min_ratings : int
+        Number of users that a movie must have been rated by. The default is the paper's, for 20 million ratings; 50
+        keeps the proportion for one million.
+    test, validation, most_pairs
+        Shares of users, and the most pairs to evaluate on; see `split_users`.
+    random_state : int, Generator or None
+        Seed or generator of parts and halves.
     """
+    path = locate(source) if isinstance(source, str) and source in CATALOGUE else Path(source)
+    with open_member(path, ["ratings.dat", "ratings.csv"]) as (name, stream):
+        rated, movies = _read_movielens(path, name, stream)
+    matrix, users, movies = _rated_items(rated, movies, min_ratings, min_items=2)
+    if not len(users):
+        raise DataFileError(path, f"no user has two movies with {min_ratings:,} ratings or more; lower min_ratings")
+    generator = np.random.default_rng(random_state)
+    split = split_users(len(users), test=test, validation=validation, most_pairs=most_pairs, random_state=generator)
+    return MovieLens(
+        train=halve_users(matrix[split.train], random_state=generator),
+        validation=halve_users(matrix[split.validation], random_state=generator),
+        test=halve_users(matrix[split.test], random_state=generator),
+        split=split,
+        users=users,
+        movies=movies,
+    )
+
+
+def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 100) -> Epinions:
+    """Read Epinions for the link task.
+
+    Products that are rated often enough are kept, then users who have rated one of them and have mutual trust with
+    another such user. The published files give 16,101 users, 679 products and 76,315 edges.
+
+    Parameters
+    ----------
+    source : str or path-like
+        "epinions" for the data that `get` put into the cache; or the path of a zip archive or a folder with
+        ``ratings_data.txt`` and ``trust_data.txt``, compressed with bzip2 or not; or of one of them, beside the other.
+    min_ratings : int
+        Number of users that a product must have been rated by.
+    """
+    path = locate("epinions") if source == "epinions" else Path(source)
+    users, products, _ = _read_numbers(path, "ratings_data.txt")
+    first, second, value = _read_numbers(path, "trust_data.txt")
+    matrix, users, products = _rated_items(users, products, min_ratings)
+    pairs = np.column_stack([first, second])[value > 0]
+    pairs = pairs[np.isin(pairs, users).all(axis=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DroppedEdgesWarning)  # most trust is one-way
+        graph = CorrelationGraph.from_edges(pairs, vertices=users, directed="mutual")
+    trusted = np.flatnonzero(graph.degrees)
+    if not len(trusted):
+        raise DataFileError(path, f"no two users trust each other and have a product with {min_ratings:,} ratings")
+    return Epinions(matrix[trusted], graph[trusted], products)
+
+
+def _rated_items(
+    users: Int[np.ndarray, " ratings"], items: Int[np.ndarray, " ratings"], min_ratings: int, min_items: int = 1
+) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+    """Return the binary table of users and items that are rated often enough, and the ids of its rows and columns."""
     if min_ratings < 1:
         raise ValueError(f"min_ratings must be at least 1, but is {min_ratings}")
     user_ids, rows = np.unique(users, return_inverse=True)
@@ -57,4 +149,39 @@ def rated_items(
     often = np.flatnonzero(np.bincount(matrix.indices, minlength=len(item_ids)) >= min_ratings)
     matrix = sparse.csr_array(matrix[:, often])
     active = np.flatnonzero(np.diff(matrix.indptr) >= min_items)
-    return RatedItems(matrix[active], user_ids[active], item_ids[often])
+    return matrix[active], user_ids[active], item_ids[often]
+
+
+def _read_movielens(path: Path, name: str, stream: io.BufferedIOBase) -> list[Int[np.ndarray, " ratings"]]:
+    """Return users and movies of ``ratings.csv``, or of ``ratings.dat``, whose lines are like 1::1193::5::978300760."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    is_csv = name == "ratings.csv"
+    names = None if is_csv else ["userId", "", "movieId", " ", "rating", "  ", "timestamp"]
+    wanted = ["userId", "movieId"]
+    try:
+        table = csv.read_csv(
+            stream,
+            csv.ReadOptions(column_names=names, block_size=1 << 23),
+            csv.ParseOptions(delimiter="," if is_csv else ":"),
+            csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.int64()), include_columns=wanted, null_values=[]),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise DataFileError(path, f"{name} is not as published ({str(error).splitlines()[0]})") from error
+    if not table.num_rows:
+        raise DataFileError(path, f"{name} holds no rows")
+    return [table.column(column).to_numpy() for column in wanted]
+
+
+def _read_numbers(path: Path, name: str) -> Int[np.ndarray, "3 rows"]:
+    """Return the three columns of integers of a text with blanks between them."""
+    with open_member(path, [name]) as (_, stream), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*input contained no data")
+        try:
+            numbers = np.loadtxt(stream, dtype=np.int64, ndmin=2)  # pyright: ignore[reportArgumentType]
+        except ValueError as error:
+            raise DataFileError(path, f"{name} is not as published, three numbers on each line ({error})") from error
+    if not numbers.size or numbers.shape[1] != 3:
+        raise DataFileError(path, f"{name} is not as published, three numbers on each line")
+    return numbers.T

@@ -1,4 +1,6 @@
-"""The paper's three experiments, each in one file: what is trained, on what, and how it is judged.
+"""The paper's three experiments: tasks (protocol and metric), baselines, recipes, records, tables and report.
 
-A run of one model with one seed leaves one JSON file, and is not repeated while that is there.
+`corrvae.experiments.reproduce` runs them (`reproduce`, `demo`), `corrvae.experiments.report` writes the page
+(`write_report`). A task is one module with a function `run` (``matching``, ``clustering``, ``links``) and one entry of
+`published.TASKS`; a model is one `Entry` of `recipes`.
 """

@@ -1,221 +1,240 @@
-"""The link experiment: find held-out edges of mutual trust between users who have rated products."""
+"""The link task: find held-out edges of mutual trust between users who have rated products.
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, final
+Candidates of a vertex are all vertices but itself and its neighbours in training. A vertex i with k held-out edges of
+ranks r_1, ..., r_k has CRR_i = 1/r_1 + ... + 1/r_k and NCRR_i = CRR_i / H(k), with H(k) = 1 + 1/2 + ... + 1/k the best
+that k edges can reach. The score is the mean of NCRR_i over the vertices with a held-out edge. Ties count against the
+method: a rank is 1 plus the number of other candidates that score at least as well.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
-from jaxtyping import Int
+import torch
+from jaxtyping import Float, Int
 from scipy import sparse
+from torch import Tensor
 
-from corrvae import CorrelatedVAE, CorrelationGraph
 from corrvae.datasets import epinions
-from corrvae.experiments.comparing import block_scores, pair_scores
-from corrvae.experiments.models import describe_settings, embed, fit_estimator, history_of
-from corrvae.experiments.outcomes import Outcome, Run
+from corrvae.experiments.models import Run, describe_settings, point_posterior, train_entry
 from corrvae.experiments.recipes import Entry, Settings
+from corrvae.experiments.records import Outcome
 from corrvae.experiments.sketching import sketch
-from corrvae.experiments.small import small_world
-from corrvae.experiments.sources import data_files, fingerprint_all
-from corrvae.graphs import EdgeSplit, graph_features, split_edges
-from corrvae.tasks import (
-    PairRanks,
-    adamic_adar_scores,
-    common_neighbour_scores,
-    degree_scores,
-    rank_links,
-    score_links,
-)
-from corrvae.tasks.ranks import BlockScores
+from corrvae.experiments.sources import data_files, small_world
+from corrvae.graphs import CorrelationGraph, EdgeSplit, graph_features, split_edges
+from corrvae.model import Posterior
+from corrvae.scoring import METRICS, Metric, Points, make_metric, rank
 
-Part = Literal["validation", "test"]
-
-_OF_GRAPH = {
-    "degree": degree_scores,
-    "common_neighbours": common_neighbour_scores,
-    "adamic_adar": adamic_adar_scores,
-}
+Ranks = Int[np.ndarray, " pairs"]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class LinkData:
-    """Users, what they rated, and their edges in three parts.
+class EdgeRanks:
+    """Ranks of held-out edges (vertex, other) among the candidates of the vertex; every edge is listed from both ends.
 
-    Attributes
-    ----------
-    name
-        For people.
-    features
-        One row for each user.
-    split
-        The training graph and the held-out edges.
+    `ranks` counts the candidates that score at least as well as the edge, itself included, `above` those that score
+    better, `candidates` all.
     """
 
-    name: str
-    features: sparse.csr_array
-    split: EdgeSplit
-
-
-def load(settings: Settings, seed: int) -> LinkData:
-    """Read or draw the data, and hold edges out.
-
-    Parameters
-    ----------
-    settings
-        `name` is "epinions", with `min_ratings`, or "small", with `n_users` and `n_items`.
-    seed
-        Of the split and of small data.
-
-    Examples
-    --------
-    >>> load({"name": "small", "n_users": 40, "n_items": 30}, 0).features.shape
-    (40, 30)
-    """
-    if settings["name"] == "small":
-        world = small_world(settings["n_users"], settings["n_items"], random_state=seed)
-        name, features, graph = "small synthetic trust", world.items, world.graph
-    else:
-        found = epinions(settings["name"], min_ratings=settings["min_ratings"])
-        name, features = "Epinions", found.features
-        # users are known by their rows, also to a model that is not shown the graph
-        graph = CorrelationGraph(found.graph.edges, found.graph.n_vertices)
-    return LinkData(name, features, split_edges(graph, random_state=seed))
-
-
-def fingerprint(data: LinkData) -> str:
-    """Give a short code of features and edges, whatever they were read from.
-
-    Examples
-    --------
-    >>> small = {"name": "small", "n_users": 40, "n_items": 30}
-    >>> fingerprint(load(small, 0)) == fingerprint(load(small, 1))
-    False
-    """
-    return fingerprint_all(data.features, data.split.train.edges, data.split.validation, data.split.test)
+    vertices: Ranks
+    others: Ranks
+    ranks: Ranks
+    above: Ranks
+    candidates: Ranks
 
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
-    """Train a model on the training graph, and rank the held-out edges.
+    """Train a model on the training graph, and rank the held-out edges."""
+    run.report("reading the data", 0, None)
+    name, features, split = load(settings, run.seed)
+    train = split.train
+    data = {
+        "name": name,
+        "users": train.n_vertices,
+        "features": int(features.shape[1]),  # pyright: ignore[reportOptionalSubscript]
+        "train_edges": train.n_edges,
+        "validation_edges": len(split.validation),
+        "test_edges": len(split.test),
+        "files": data_files(settings["name"]),
+        "settings": dict(settings),
+    }
+    if entry.method in GRAPH_METRICS:
+        posterior, metric = GRAPH_METRICS[entry.method](train)
+        scores = score_links(posterior, metric, split)
+        return Outcome(scores, describe_settings(entry), data)
+    if entry.graph_features:
+        features = graph_features(features, train)
+    trained, metric = train_entry(entry, features, train, run), make_metric(entry.metric)
+    posterior = trained.posterior(None)
+    run.report("ranking", 0, None)
+    scores = score_links(posterior, metric, split)
+    drawn = sketch(posterior, metric, train, split.test, seed=run.seed)
+    return Outcome(scores, trained.settings, data, trained.history, drawn)
 
-    Parameters
-    ----------
-    entry
-        The model.
-    settings
-        See `load`.
-    run
-        Seed, checkpoint, and whom to report to.
+
+def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, EdgeSplit]:
+    """Read or draw the data, and hold edges out: name, features, edges in three parts."""
+    if settings["name"] == "small":
+        features, graph = small_world(settings["n_users"], settings["n_items"], random_state=seed)
+        return "small synthetic trust", features, split_edges(graph, random_state=seed)
+    found = epinions(settings["name"], min_ratings=settings["min_ratings"])
+    # vertex i is row i for every model, also for those that do not see the graph
+    graph = CorrelationGraph(found.graph.edges, found.graph.n_vertices)
+    return "Epinions", found.features, split_edges(graph, random_state=seed)
+
+
+def score_links(posterior: Posterior, metric: Metric, split: EdgeSplit) -> dict[str, float]:
+    """Rank the held-out edges of a split and return the scores of the task, those of validation edges too.
 
     Examples
     --------
-    >>> entry = Entry("adamic", "Adamic-Adar", "adamic_adar")
-    >>> outcome = run(entry, {"name": "small", "n_users": 40, "n_items": 30}, Run(seed=0))
-    >>> 0 < outcome.scores["ncrr"] < 1, "validation_ncrr" in outcome.scores
-    (True, True)
+    Points at 0, 1, 3 and 4 on a line, two held-out edges at the first. Its NCRR is (1 + 1/2) / (1 + 1/2) = 1; the
+    others find it first, and third behind two nearer ones: (1 + 1 + 1/3) / 3.
+
+    >>> empty = np.empty((0, 2), np.int64)
+    >>> split = EdgeSplit(CorrelationGraph(empty, 4), empty, np.array([[0, 1], [0, 2]]))
+    >>> points = point_posterior(np.array([[0.0], [1.0], [3.0], [4.0]]))
+    >>> found = score_links(points, make_metric("mean_distance"), split)
+    >>> round(found["ncrr"], 4), round(found["mrr"], 4), found["hits_1"], found["n_vertices"]
+    (0.7778, 0.7083, 0.5, 3.0)
     """
-    run.report("reading the data", 0, None)
-    return judge(entry, load(settings, run.seed), dict(settings), run)
+    parts = {"": split.test, "validation_": split.validation}
+    held = np.concatenate(list(parts.values()))
+    found = rank_edges(posterior, metric, held, split.train)
+    from_both_ends = np.concatenate([np.repeat(list(parts), [len(part) for part in parts.values()])] * 2)
+    scores: dict[str, float] = {}
+    for prefix, edges in parts.items():
+        if len(edges):
+            chosen = from_both_ends == prefix
+            part = EdgeRanks(**{name: values[chosen] for name, values in vars(found).items()})
+            scores |= {prefix + name: value for name, value in _summary(part).items()}
+    return scores
 
 
-def judge(entry: Entry, data: LinkData, settings: dict[str, Any], run: Run) -> Outcome:
-    """Train on ``data.split.train`` alone, then rank what was held out."""
-    train, test = data.split.train, data.split.test
-    described = {
-        "name": data.name,
-        "users": train.n_vertices,
-        "features": int(data.features.shape[1]),  # pyright: ignore[reportOptionalSubscript]
-        "train_edges": train.n_edges,
-        "validation_edges": len(data.split.validation),
-        "test_edges": len(test),
-        "fingerprint": fingerprint(data),
-        "files": data_files(settings["name"]),
-        "settings": settings,
-    }
-    if entry.method in _OF_GRAPH:
-        scores = _OF_GRAPH[entry.method](train)
-        return Outcome(_scores(scores, data.split, run), describe_settings(entry, run.seed), described, None, None)
-    features = graph_features(data.features, train) if entry.graph_features else data.features
-    if entry.method in ("vae", "cvae"):
-        model = fit_estimator(entry, features, train, run)
-        embedding, history, settled = model.embedding_, history_of(model), describe_settings(entry, run.seed, model)
-        found = _scores_of_model(model, entry.metric, data.split, run)
+def rank_edges(
+    posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], train: CorrelationGraph
+) -> EdgeRanks:
+    """Rank held-out edges (positions) from both ends: first all from their first end, then all from their second.
 
-        def score(pairs: np.ndarray) -> np.ndarray:
-            return model.score_pairs(pairs, metric=entry.metric).scores
-
-    else:
-        embedded = embed(entry, features, train, run)
-        embedding, history, settled = embedded.embedding, embedded.history, describe_settings(entry, run.seed)
-        found = _scores(block_scores(embedding, entry.metric), data.split, run)
-
-        def score(pairs: np.ndarray) -> np.ndarray:
-            return pair_scores(embedding, pairs, entry.metric)
-
-    drawn = sketch(embedding, train, test, score, entry.metric, seed=run.seed)
-    return Outcome(found, settled, described, history, drawn)
-
-
-def rank_by_model(model: CorrelatedVAE, metric: str, split: EdgeSplit, part: Part) -> PairRanks:
-    """Rank held-out edges from both ends by a model's own exact ranks.
-
-    Rows with equal features have equal scores, so that ties are counted by comparing the points.
-
-    Parameters
-    ----------
-    model
-        Trained on ``split.train``, whose vertex i is row i and has the id i.
-    metric
-        The score.
-    split, part
-        What was held out.
+    None of them may be an edge of the training graph.
     """
-    held, train = (split.validation if part == "validation" else split.test), split.train
+    adjacency = train.to_scipy()
+    known = sparse.csr_array(adjacency.astype(bool) + sparse.eye_array(train.n_vertices, dtype=bool, format="csr"))
+    leaked = np.flatnonzero(np.isin(held @ [train.n_vertices, 1], train.edges @ [train.n_vertices, 1]))
+    if len(leaked):
+        pair = tuple(held[leaked[0]].tolist())
+        raise ValueError(f"held-out edge {leaked[0]}, {pair}, is a training edge: what was trained on is not ranked")
     pairs = np.concatenate([held, held[:, ::-1]])
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    ranks = model.rank_pairs(pairs, exclude=train, metric=metric, progress=False).ranks
     vertices, others = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    candidates = train.n_vertices - 1 - train.degrees[vertices]
-    return PairRanks(vertices, others, ranks, ranks - _tied(model, train, vertices, others), candidates)
+    ranks = rank(posterior, posterior, metric, pairs, exclude=known)[0]
+    candidates = train.n_vertices - np.diff(known.indptr)[vertices].astype(np.int64)
+    if metric.name in METRICS:  # continuous scores are equal where points are; a second ranking would cost minutes
+        above = ranks - _equal_points(posterior, known, vertices, others)
+    else:
+        flipped = replace(metric, larger_is_better=not metric.larger_is_better)
+        above = candidates - rank(posterior, posterior, flipped, pairs, exclude=known)[0]
+    return EdgeRanks(vertices, others, ranks, above, candidates)
 
 
-def _tied(
-    model: CorrelatedVAE, train: CorrelationGraph, vertices: np.ndarray, others: np.ndarray
-) -> Int[np.ndarray, " pairs"]:
+def _equal_points(posterior: Posterior, known: sparse.csr_array, vertices: Ranks, others: Ranks) -> Ranks:
     """Count the candidates of each vertex that are equal to the other end, itself included."""
-    points = np.concatenate([model.embedding_, model.stddev_], axis=1)
+    points = np.concatenate([posterior.mean, posterior.stddev], axis=1)
     _, group = np.unique(points, axis=0, return_inverse=True)
     group = group.ravel()
-    ends = np.concatenate([train.edges, train.edges[:, ::-1]])
-    # how many neighbours of each vertex are in each group
-    known = sparse.csr_array(
-        (np.ones(len(ends), np.int64), (ends[:, 0], group[ends[:, 1]])), shape=(len(group), int(group.max()) + 1)
-    )
-    sizes = np.bincount(group)[group[others]]
-    of_neighbours = np.asarray(known[vertices, group[others]]).ravel()
-    return sizes - of_neighbours - (group[vertices] == group[others])
+    membership = sparse.csr_array((np.ones(len(group), np.int64), (np.arange(len(group)), group)))
+    known_by_group = sparse.csr_array(known.astype(np.int64) @ membership)
+    return np.bincount(group)[group[others]] - np.asarray(known_by_group[vertices, group[others]]).ravel()
 
 
-def _scores_of_model(model: CorrelatedVAE, metric: str, split: EdgeSplit, run: Run) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for part, prefix in _parts(split):
-        run.report(f"ranking {part} edges", 0, None)
-        found |= _named(score_links(rank_by_model(model, metric, split, part)), prefix)
-    return found
+def _summary(found: EdgeRanks) -> dict[str, float]:
+    return {
+        "ncrr": ncrr(found.ranks, found.vertices),
+        "mrr": float(np.mean(1.0 / found.ranks)),
+        "hits_1": float(np.mean(found.ranks <= 1)),
+        "hits_10": float(np.mean(found.ranks <= 10)),
+        "hits_100": float(np.mean(found.ranks <= 100)),
+        "auc": area_under_curve(found),
+        "n_vertices": float(len(np.unique(found.vertices))),
+    }
 
 
-def _scores(scores: BlockScores, split: EdgeSplit, run: Run) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for part, prefix in _parts(split):
-        run.report(f"ranking {part} edges", 0, None)
-        found |= _named(score_links(rank_links(scores, split, part)), prefix)
-    return found
+def ncrr(ranks: Ranks, vertices: Ranks) -> float:
+    """Compute the NCRR of held-out edges from their ranks at the vertex each is looked for from."""
+    _, place, counts = np.unique(vertices, return_inverse=True, return_counts=True)
+    cumulative = np.bincount(place, weights=1.0 / ranks)
+    harmonic = np.cumsum(1.0 / np.arange(1, counts.max() + 1))
+    return float(np.mean(cumulative / harmonic[counts - 1]))
 
 
-def _parts(split: EdgeSplit) -> list[tuple[Part, str]]:
-    """Validation too, where something was held out for it."""
-    parts: list[tuple[Part, str]] = [("test", "")]
-    return [*parts, ("validation", "validation_")] if len(split.validation) else parts
+def area_under_curve(found: EdgeRanks) -> float:
+    """Compute the mean share of a vertex's unrelated candidates that score below its held-out edge, ties half (AUC).
+
+    It is exact, not sampled. The unrelated candidates of a vertex are those it was ranked among, without its held-out
+    edges. An edge all of whose candidates are held-out edges is left out.
+    """
+    order = np.lexsort((found.ranks, found.vertices))
+    vertex, at_least, higher = found.vertices[order], found.ranks[order], found.above[order]
+    _, begins, place, counts = np.unique(vertex, return_index=True, return_inverse=True, return_counts=True)
+    # take back the vertex's own held-out edges; those of equal rank have equal scores
+    ties_begin = np.flatnonzero(np.r_[True, (np.diff(at_least) != 0) | (np.diff(vertex) != 0)])
+    ties_end = np.r_[ties_begin[1:], len(order)]
+    group = np.repeat(np.arange(len(ties_begin)), ties_end - ties_begin)
+    at_least = at_least - (ties_end[group] - begins[place])
+    higher = higher - (ties_begin[group] - begins[place])
+    unrelated = found.candidates[order] - counts[place]
+    counted = unrelated > 0
+    if not counted.any():
+        raise ValueError("every candidate is a held-out edge, so there is nothing that one could score above")
+    return float(np.mean(1.0 - (at_least + higher)[counted] / (2.0 * unrelated[counted])))
 
 
-def _named(scores: Any, prefix: str) -> dict[str, float]:
-    return {prefix + name: float(value) for name, value in asdict(scores).items()}
+# ---- scores of the graph alone ---------------------------------------------------------------------------------------
+
+
+def _degree(graph: CorrelationGraph) -> tuple[Posterior, Metric]:
+    degrees = graph.degrees.astype(np.float32)
+
+    def score(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(degrees[columns], (len(rows), len(columns))).copy()
+
+    return _by_number(graph, "degree", score)
+
+
+def _common_neighbours(graph: CorrelationGraph, weights: np.ndarray | None = None) -> tuple[Posterior, Metric]:
+    pattern = graph.to_scipy()
+    pattern.data[:] = 1.0
+    weighted = pattern if weights is None else sparse.csr_array(pattern @ sparse.diags_array(weights))
+
+    def score(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return (pattern[rows] @ weighted[columns].T).toarray().astype(np.float32)
+
+    return _by_number(graph, "common_neighbours" if weights is None else "adamic_adar", score)
+
+
+def _adamic_adar(graph: CorrelationGraph) -> tuple[Posterior, Metric]:
+    # a neighbour counts 1 / log(its degree); one that two vertices share has degree 2 or more
+    return _common_neighbours(graph, 1.0 / np.log(np.maximum(graph.degrees, 2)))
+
+
+def _by_number(
+    graph: CorrelationGraph, name: str, score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> tuple[Posterior, Metric]:
+    """Return points whose one coordinate is the number of their vertex, and a metric that reads it."""
+    if graph.n_vertices > 1 << 24:
+        raise ValueError("vertices beyond 16,777,216 have no number in single precision")
+
+    def function(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+        rows, columns = (points.mean[:, 0].numpy().astype(np.int64) for points in (queries, candidates))
+        return torch.from_numpy(score(rows, columns))
+
+    numbers = np.arange(graph.n_vertices, dtype=np.float32)[:, None]
+    return point_posterior(numbers), Metric(name, function, larger_is_better=True, is_product=True)
+
+
+GRAPH_METRICS: dict[str, Any] = {
+    "degree": _degree,
+    "common_neighbours": _common_neighbours,
+    "adamic_adar": _adamic_adar,
+}

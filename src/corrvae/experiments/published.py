@@ -1,24 +1,18 @@
-"""The numbers of the paper (Tang, Liang, Jebara and Ruozzi, ICML 2019), and what each task reports."""
+"""What each task measures, how a report describes it, and the paper's numbers (Tang et al., ICML 2019)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import final
 
-# Of a cut's eigenvector: above, no second eigenvector stands out from the others.
+# Of the eigenvector that cuts points in two: above this, no second eigenvector stands out from the others.
 CLEAR_RESIDUAL = 0.1
 
 
 @final
 @dataclass(frozen=True)
 class Published:
-    """A score as the paper gives it: mean and standard deviation.
-
-    Examples
-    --------
-    >>> str(Published(0.3498, 0.0167))
-    '0.3498 ± 0.0167'
-    """
+    """A score as the paper gives it: mean and standard deviation."""
 
     mean: float
     stddev: float
@@ -30,73 +24,78 @@ class Published:
 @final
 @dataclass(frozen=True)
 class Task:
-    """What a task measures, and what the paper found.
-
-    Attributes
-    ----------
-    name
-        "clustering", "links" or "matching".
-    metric, metric_name
-        The score that decides, as records call it and as people do.
-    others
-        Further scores that tables show: their name in records to that for people.
-    dataset
-        What the paper's numbers are of.
-    published
-        The paper's numbers by model.
-    """
+    """What a task measures, and what the paper found."""
 
     name: str
-    metric: str
-    metric_name: str
-    others: Mapping[str, str]
-    dataset: str
-    published: Mapping[str, Published]
+    question: str
+    metric: str  # the main score: its name in records,
+    metric_name: str  # in tables,
+    measure: str  # and in full
+    dataset: str  # of the paper's numbers
+    linked: str  # which pairs count as linked
+    map: str  # what a map shows
+    note: str = ""  # how to read the scores
+    others: Mapping[str, str] = field(default_factory=dict)  # further scores: name in records to name in tables
+    published: Mapping[str, Published] = field(default_factory=dict)  # the paper's numbers by model
 
 
+_MATCHING = Task(
+    name="matching",
+    question="Each user's ratings are split into two halves: which half belongs to which?",
+    metric="reciprocal_rank",
+    metric_name="reciprocal rank",
+    measure="reciprocal rank",
+    dataset="MovieLens-20M",
+    linked="Linked pairs are the two halves of test users.",
+    map="Points are halves of test users; an edge joins the two halves of a user.",
+    note="Each half is ranked among those of its own part: test and validation scores cannot be compared.",
+    others={"hits_1": "hits@1", "hits_10": "hits@10", "validation_reciprocal_rank": "validation reciprocal rank"},
+    published={"vae": Published(0.3498, 0.0167), "ind": Published(0.6608, 0.0066), "corr": Published(0.7129, 0.0096)},
+)
 _CLUSTERING = Task(
     name="clustering",
+    question="Do clusters of the embedding find the groups that the synthetic tree was made of?",
     metric="nmi",
     metric_name="NMI",
-    others=MappingProxyType({"ari": "ARI", "unit_nmi": "NMI, unit diagonal", "residual": "residual"}),
+    measure="normalised mutual information",
     dataset="synthetic tree, 10,000 points",
-    published=MappingProxyType(
-        {
-            "vae": Published(0.0031, 0.0059),
-            "sage": Published(0.0945, 0.0607),
-            "ind": Published(0.2821, 0.1599),
-            "corr": Published(0.2748, 0.0462),
-        }
-    ),
+    linked="Linked pairs are training edges.",
+    map="The map is a connected piece of the graph, with its training edges.",
+    note="The residual is the distance of the eigenvector of the cut from an exact one, relative to its eigenvalue: "
+    f"above {CLEAR_RESIDUAL} no second eigenvector stands out, and the score means little (no clear cut).",
+    others={"ari": "ARI", "unit_nmi": "NMI, unit diagonal", "residual": "residual"},
+    published={
+        "vae": Published(0.0031, 0.0059),
+        "sage": Published(0.0945, 0.0607),
+        "ind": Published(0.2821, 0.1599),
+        "corr": Published(0.2748, 0.0462),
+    },
 )
 _LINKS = Task(
     name="links",
+    question="Who is linked with whom? Held-out links are ranked among all candidates.",
     metric="ncrr",
     metric_name="NCRR",
-    others=MappingProxyType(
-        {"mrr": "MRR", "hits_10": "hits@10", "hits_100": "hits@100", "auc": "AUC", "validation_ncrr": "validation NCRR"}
-    ),
+    measure="normalised cumulative reciprocal rank",
     dataset="Epinions",
-    published=MappingProxyType(
-        {
-            "vae": Published(0.0052, 0.0007),
-            "sage": Published(0.0115, 0.0025),
-            "ind": Published(0.0160, 0.0004),
-            "corr": Published(0.0171, 0.0009),
-        }
-    ),
-)
-_MATCHING = Task(
-    name="matching",
-    metric="reciprocal_rank",
-    metric_name="reciprocal rank",
-    others=MappingProxyType(
-        {"hits_1": "hits@1", "hits_10": "hits@10", "validation_reciprocal_rank": "validation reciprocal rank"}
-    ),
-    dataset="MovieLens-20M",
-    published=MappingProxyType(
-        {"vae": Published(0.3498, 0.0167), "ind": Published(0.6608, 0.0066), "corr": Published(0.7129, 0.0096)}
-    ),
+    linked="Linked pairs are test edges, which no model was trained on.",
+    map="The map is a connected piece of the graph, with its training edges.",
+    others={
+        "mrr": "MRR",
+        "hits_10": "hits@10",
+        "hits_100": "hits@100",
+        "auc": "AUC",
+        "validation_ncrr": "validation NCRR",
+    },
+    published={
+        "vae": Published(0.0052, 0.0007),
+        "sage": Published(0.0115, 0.0025),
+        "ind": Published(0.0160, 0.0004),
+        "corr": Published(0.0171, 0.0009),
+    },
 )
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (_CLUSTERING, _LINKS, _MATCHING)})
+TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (_MATCHING, _CLUSTERING, _LINKS)})
+RECIPE_TITLES = MappingProxyType(
+    {"recommended": "recommended recipe", "paper": "the paper's settings", "quick": "quick"}
+)

@@ -1,218 +1,163 @@
-"""What `corrvae reproduce` does: choose a recipe, run what is missing, show the table."""
+"""What `corrvae reproduce` and `corrvae demo` do: choose a recipe, run what is missing, show the table."""
 
-import json
 import os
-import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import final
 
-from corrvae.datasets.cache import locate
-from corrvae.errors import CorrvaeError, DataFileError, MissingDataFileError
-from corrvae.experiments.jobs import jobs_of
-from corrvae.experiments.progress import TextStream, choose_display
+from corrvae.errors import DataFileError
 from corrvae.experiments.recipes import MIN_RATINGS, Recipe, find_recipe
-from corrvae.experiments.records import read_record
-from corrvae.experiments.running import Start, Tally, in_own_process, run_jobs
+from corrvae.experiments.records import make_folder, read_record
+from corrvae.experiments.running import Job, Report, Tally, jobs_of, run_in_process, run_jobs
 from corrvae.experiments.tables import result_table, write_tables
 
 _NEED_GEOMETRIC = ("graph_sage", "variational_graph")
+_DRAWN = ("tree", "small")
 
 
-@final
-@dataclass(frozen=True)
-class Request:
-    """What a user asked for.
+def reproduce(
+    task: str,
+    *,
+    models: Sequence[str] | None = None,
+    seeds: int | None = None,
+    recipe: str = "recommended",
+    data: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    out: str | os.PathLike[str] = "results",
+    threads: int | None = None,
+    quiet: bool = False,
+    start: Callable[[Job, Report], object] | None = None,
+) -> Tally:
+    """Run an experiment of the paper, write records and tables, and print the table of this recipe.
 
-    Attributes
+    Runs that have a record are skipped. After Ctrl-C the same call continues: the run that was interrupted resumes from
+    its checkpoint.
+
+    Parameters
     ----------
     task
         "clustering", "links" or "matching".
     models
-        Names of models; ``None``: all of the recipe.
+        Names of models; ``None``: all of the recipe, without those that need torch_geometric if it is not installed.
     seeds
-        How many; ``None``: as many as the recipe says.
+        Number of seeds 0, 1, ...; ``None``: as many as the recipe has.
     recipe
-        "recommended" or "paper"; ``None``: the first, or "quick" with `quick`.
-    quick
-        Small data, nothing to download.
+        "recommended", "paper" or "quick" (small data, no download).
     data
         Folder of the data, instead of ``CORRVAE_DATA``.
     dataset
-        For matching: which MovieLens; ``None``: ml-1m.
+        For matching: "ml-1m" (the default) to "ml-32m".
     out
         Folder of the results.
     threads
-        Threads of each run.
-    """
-
-    task: str
-    models: tuple[str, ...] | None = None
-    seeds: int | None = None
-    recipe: str | None = None
-    quick: bool = False
-    data: Path | None = None
-    dataset: str | None = None
-    out: Path = Path("results")
-    threads: int | None = None
-
-    @property
-    def command(self) -> str:
-        """The command that asks for this, as one would type it.
-
-        Examples
-        --------
-        >>> Request("links", models=("vae", "ind"), seeds=3, recipe="paper").command
-        'corrvae reproduce links --models vae,ind --seeds 3 --recipe paper'
-        """
-        options = {
-            "models": None if self.models is None else ",".join(self.models),
-            "seeds": self.seeds,
-            "recipe": self.recipe,
-            "dataset": self.dataset,
-            "threads": self.threads,
-        }
-        said = "".join(f" --{name} {value}" for name, value in options.items() if value is not None)
-        return f"corrvae reproduce {self.task}{' --quick' if self.quick else ''}{said}"
-
-
-def plan(request: Request, say: Callable[[str], None]) -> Recipe:
-    """Find the recipe that was asked for, with the models and the data; refuse what cannot be run.
-
-    Parameters
-    ----------
-    request
-        What was asked for.
-    say
-        Told what is left out.
-
-    Examples
-    --------
-    >>> plan(Request("clustering", models=("ind",), quick=True), print).models
-    ('ind',)
-    """
-    if request.quick and request.recipe not in (None, "quick"):
-        raise ValueError(f"--quick is a recipe of its own: leave out --recipe {request.recipe}")
-    recipe = find_recipe(request.task, "quick" if request.quick else request.recipe or "recommended")
-    if request.seeds is not None and request.seeds < 1:
-        raise ValueError(f"--seeds must be 1 or more, not {request.seeds}")
-    if request.threads is not None and request.threads < 1:
-        raise ValueError(f"--threads must be 1 or more, not {request.threads}")
-    if request.dataset is not None:
-        recipe = _with_dataset(recipe, request.dataset)
-    if request.models is not None:
-        if not request.models:
-            raise ValueError(f"--models names no model; there are {', '.join(recipe.models)}")
-        recipe = recipe.choose(request.models)
-    return _with_what_is_installed(recipe, request.models is not None, say)
-
-
-def reproduce(request: Request, *, start: Start | None = None, errors: TextStream | None = None) -> Tally:
-    """Run what is asked for and not finished yet, write the tables, and print the one of this recipe.
-
-    Parameters
-    ----------
-    request
-        What was asked for.
+        Threads of each run; ``None``: what the libraries choose.
+    quiet
+        Print nothing.
     start
-        How a job is run; ``None``: in a process of its own.
-    errors
-        Where progress goes; ``None``: standard error.
-    """
-    from rich.console import Console
+        Runs one job; ``None``: in a process of its own.
 
-    stream: TextStream = sys.stderr if errors is None else errors
-    if request.data is not None:
-        # the runs are processes of their own, which find the folder here
-        os.environ["CORRVAE_DATA"] = str(request.data)
-    recipe = plan(request, lambda sentence: print(sentence, file=stream))
-    _check_data(recipe, request.data)
-    _check_folder(request.out)
-    _check_records(request.out, recipe)
-    n_seeds = recipe.n_seeds if request.seeds is None else request.seeds
-    jobs = jobs_of(recipe, n_seeds, request.out, request.command)
-    with choose_display(stream) as display:
-        tally = run_jobs(
-            jobs,
-            display,
-            in_own_process(request.threads) if start is None else start,
-            lambda: write_tables(request.out, recipe.task),
-        )
+    Returns
+    -------
+    Tally
+        Records of all runs that are finished, and those that failed; ``problem`` describes these in a sentence.
+    """
+    chosen = choose_recipe(task, recipe, models=models, dataset=dataset)
+    for name, number in (("seeds", seeds), ("threads", threads)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be 1 or more, not {number}")
+    if data is not None:
+        os.environ["CORRVAE_DATA"] = os.fspath(data)  # the runs are processes of their own, which read it there
+    if chosen.data["name"] not in _DRAWN:
+        from corrvae.datasets import locate
+
+        locate(chosen.data["name"])  # raises with the command that gets the data
+    folder = Path(out)
+    make_folder(folder)
+    _check_records(folder, chosen)
+    if not quiet and models is None and len(chosen.entries) < len(find_recipe(task, recipe).entries):
+        print("without torch_geometric, models are left out (pip install 'corrvae[baselines]')", file=sys.stderr)
+    command = _command(task, models=models, seeds=seeds, recipe=recipe, dataset=dataset, threads=threads)
+    tally = run_jobs(
+        jobs_of(chosen, chosen.n_seeds if seeds is None else seeds, folder, command),
+        start=partial(run_in_process, threads=threads) if start is None else start,
+        quiet=quiet,
+        after=partial(write_tables, folder, task),
+    )
     if tally.records:
-        path = write_tables(request.out, recipe.task)
-        console = Console(width=None if sys.stdout.isatty() else 200)
-        console.print(result_table(tally.records).to_rich(console.width))
-        console.print(f"The tables are in {path}, the records in {path.with_suffix('')}", soft_wrap=True)
+        path = write_tables(folder, task)
+        if not quiet:
+            from rich.console import Console
+
+            console = Console(width=None if sys.stdout.isatty() else 200)
+            console.print(result_table(tally.records).to_rich())
+            console.print(f"The tables are in {path}, the records in {path.with_suffix('')}", soft_wrap=True)
     return tally
 
 
-def failures_of(tally: Tally) -> str | None:
-    """Say in a sentence which runs failed.
+def demo(out: str | os.PathLike[str] = "corrvae-demo", *, quiet: bool = False) -> Tally:
+    """Train a VAE, CVAE_ind and CVAE_corr on a small tree, print how well each finds its groups, write a report.
 
-    Examples
-    --------
-    >>> failures_of(Tally()) is None
-    True
+    Runs that have a record in the folder are skipped.
+
+    Parameters
+    ----------
+    out
+        Folder of results and report.
+    quiet
+        Print nothing.
     """
-    if not tally.failures:
-        return None
-    names = "; ".join(f"{job.title}: {problem}" for job, problem in tally.failures)
-    count = len(tally.failures)
-    return f"{'1 run' if count == 1 else f'{count} runs'} failed ({names})"
+    from corrvae.experiments.report import write_report
+
+    tally = reproduce("clustering", recipe="quick", out=out, quiet=quiet)
+    if tally.records:
+        path = write_report(out)
+        if not quiet:
+            print(f"The report is in {path}")
+    return tally
 
 
-def _with_dataset(recipe: Recipe, dataset: str) -> Recipe:
-    if recipe.data["name"] not in MIN_RATINGS:
-        raise ValueError(f"--dataset is for matching with downloaded data; {recipe.task} here uses its own")
-    if dataset not in MIN_RATINGS:
-        raise ValueError(f"there is no data set {dataset!r} for matching; there are {', '.join(MIN_RATINGS)}")
-    return replace(recipe, data={"name": dataset, "min_ratings": MIN_RATINGS[dataset]})
+def choose_recipe(task: str, recipe: str, *, models: Sequence[str] | None = None, dataset: str | None = None) -> Recipe:
+    """Return a recipe with some of its models and with its data; raise a `ValueError` for what cannot be run.
+
+    Models that need torch_geometric are left out where it is not installed, unless they were named.
+    """
+    chosen = find_recipe(task, recipe)
+    if dataset is not None:
+        if chosen.data["name"] not in MIN_RATINGS:
+            raise ValueError(f"dataset is for matching with downloaded data; {task} here has its own")
+        if dataset not in MIN_RATINGS:
+            raise ValueError(f"there is no data set {dataset!r} for matching; there are {', '.join(MIN_RATINGS)}")
+        chosen = replace(chosen, data={"name": dataset, "min_ratings": MIN_RATINGS[dataset]})
+    if models is not None:
+        if not models:
+            raise ValueError(f"models is empty; there are {', '.join(chosen.models)}")
+        chosen = chosen.choose(models)
+    if find_spec("torch_geometric") is not None:
+        return chosen
+    missing = [entry.model for entry in chosen.entries if entry.method in _NEED_GEOMETRIC]
+    if missing and models is not None:
+        needed = "cannot run without torch_geometric: pip install 'corrvae[baselines]'"
+        raise ValueError(f"{' and '.join(missing)} {needed}")
+    return chosen.choose([model for model in chosen.models if model not in missing])
 
 
-def _with_what_is_installed(recipe: Recipe, named: bool, say: Callable[[str], None]) -> Recipe:
-    """Leave out, or refuse if they were named, the models that need torch_geometric where it is not installed."""
-    missing = [entry.model for entry in recipe.entries if entry.method in _NEED_GEOMETRIC]
-    if not missing or find_spec("torch_geometric") is not None:
-        return recipe
-    names = " and ".join(missing)
-    needs = f"{names} need{'s' if len(missing) == 1 else ''} torch_geometric: pip install 'corrvae[baselines]'"
-    if named:
-        raise ValueError(needs)
-    say(f"left out: {needs}")
-    return recipe.choose([model for model in recipe.models if model not in missing])
-
-
-def _check_data(recipe: Recipe, folder: Path | None) -> None:
-    """Refuse to begin without the data, naming the command that gets it into the folder that was looked in."""
-    name = recipe.data["name"]
-    if name in ("tree", "small"):
-        return
-    try:
-        locate(name)
-    except MissingDataFileError as error:
-        if folder is None:
-            raise
-        get = f"CORRVAE_DATA={shlex.quote(str(folder))} corrvae data get {name}"
-        raise MissingDataFileError(error.path, f"{name} is not there yet; get it with: {get}") from error
+def _command(task: str, **options: object) -> str:
+    """Return the command that repeats a call, without what is the default."""
+    shown = {name: value for name, value in options.items() if value is not None and value != "recommended"}
+    if options["models"] is not None:
+        shown["models"] = ",".join(options["models"])  # pyright: ignore[reportArgumentType,reportCallIssue]
+    return f"corrvae reproduce {task}" + "".join(f" --{name} {value}" for name, value in shown.items())
 
 
 def _check_records(folder: Path, recipe: Recipe) -> None:
-    """Read all records that the tables will be made of: what is wrong with one should not come after a long run."""
-    wanted = json.loads(json.dumps(dict(recipe.data)))
+    """Read all records that the tables are made of: a problem with one should not be found after a long run."""
+    wanted = dict(recipe.data)
     for path in sorted((folder / recipe.task).glob("*/*/seed-*.json")):
         record = read_record(path)
         made = record.data.get("settings", wanted)
         if record.recipe == recipe.name and made != wanted:
-            raise DataFileError(
-                path, f"is of other data ({made}) than this run ({wanted}); remove it, or choose another --out"
-            )
-
-
-def _check_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CorrvaeError(f"{folder}: cannot be written ({error.strerror or error})") from error
+            problem = f"is of other data ({made}) than this run ({wanted}); remove it, or choose another --out"
+            raise DataFileError(path, problem)

@@ -1,84 +1,62 @@
-"""By what data are recognised: their files, without reading what is in them, and the numbers that were made of them."""
+"""Where data come from: small synthetic ones for demonstrations, and codes of published files."""
 
 import hashlib
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from corrvae.datasets.cache import locate
-from corrvae.datasets.catalogue import CATALOGUE
-from corrvae.errors import DataFileError
-from corrvae.regular import open_regular
+from corrvae.datasets import CATALOGUE, locate
+from corrvae.graphs import CorrelationGraph
 
-_DRAWN = ("tree", "small")
+# Dimensions of taste, how much it decides, and how popularity falls with the rank of an item.
+_TASTES, _STRENGTH, _FALL = 6, 4.0, 1.0
+# Friends are alike in the first of these tastes only: items alone cannot tell which tastes bring people together, so
+# that a demonstration has something to learn from the graph.
+_SHARED, _CLOSENESS = 2, 4.0
+_FEWEST_ITEMS, _FRIENDS = 12, 5
+
+
+def small_world(
+    n_users: int, n_items: int, *, random_state: int | np.random.Generator | None = None
+) -> tuple[sparse.csr_array, CorrelationGraph]:
+    """Draw users whose tastes decide which items they take, and who befriends whom: items and friendships.
+
+    Items are taken in proportion to popularity, which falls as a power of the rank, times what the user's taste makes
+    of it; how many is drawn from a power law too. Friends are alike in some of their tastes, and some users have many.
+    """
+    if n_users < 2 * _FRIENDS or n_items < 2 * _FEWEST_ITEMS:
+        raise ValueError(f"a small world needs {2 * _FRIENDS} users and {2 * _FEWEST_ITEMS} items or more")
+    generator = np.random.default_rng(random_state)
+    tastes = generator.standard_normal((n_users, _TASTES))
+    kinds = generator.standard_normal((n_items, _TASTES)) / np.sqrt(_TASTES)
+    popularity = -_FALL * np.log(np.arange(1, n_items + 1))
+    wishes = _STRENGTH * tastes @ kinds.T + popularity
+    counts = np.minimum(_FEWEST_ITEMS + generator.pareto(1.5, n_users) * _FEWEST_ITEMS, n_items // 2).astype(int)
+    # the largest of these are items drawn without replacement, in proportion to the exponential of the wishes
+    order = np.argsort(-(wishes + generator.gumbel(size=wishes.shape)), axis=1)
+    rows = np.repeat(np.arange(n_users), counts)
+    columns = np.concatenate([order[user, :count] for user, count in enumerate(counts)])
+    items = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n_users, n_items))
+    return items, _friends(tastes[:, :_SHARED], generator)
+
+
+def _friends(tastes: np.ndarray, generator: np.random.Generator) -> CorrelationGraph:
+    """Everybody chooses a few, the nearer in taste and the better known the likelier."""
+    n_users = len(tastes)
+    fame = generator.pareto(2.0, n_users)
+    squares = np.square(tastes).sum(axis=1)
+    near = tastes @ tastes.T - 0.5 * (squares[:, None] + squares)
+    liking = _CLOSENESS * near + np.log1p(fame) + generator.gumbel(size=(n_users, n_users))
+    np.fill_diagonal(liking, -np.inf)
+    chosen = np.argpartition(-liking, _FRIENDS, axis=1)[:, :_FRIENDS]
+    pairs = np.column_stack([np.repeat(np.arange(n_users), _FRIENDS), chosen.ravel()])
+    return CorrelationGraph(np.unique(np.sort(pairs, axis=1), axis=0), n_users)
 
 
 def data_files(name: str) -> dict[str, str]:
-    """Give size and SHA-256 of the files of a data set, by their names; none for data that are drawn.
-
-    Parameters
-    ----------
-    name
-        As in the settings of a recipe: the name of a data set, or the path of one.
-
-    Examples
-    --------
-    >>> data_files("tree")
-    {}
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "ratings.csv")
-    ...     _ = path.write_text("abc")
-    ...     data_files(str(path))["ratings.csv"][:18]
-    '3 bytes, ba7816bf8'
-    """
-    if name in _DRAWN:
+    """Return size and SHA-256 of a data set's archive by its name; nothing for data that are drawn or unpacked."""
+    place = locate(name) if name in CATALOGUE else None
+    if place is None or not place.is_file():
         return {}
-    place = locate(name) if name in CATALOGUE else Path(name)
-    if not place.is_dir():
-        return {place.name: _code(place)}
-    members = {member for publication in CATALOGUE.values() for member, _ in publication.members}
-    # they may be compressed, and lie in a folder of the archive's name
-    found = sorted(path for path in place.rglob("*") if path.is_file() and _bare(path) in members)
-    return {path.relative_to(place).as_posix(): _code(path) for path in found}
-
-
-def fingerprint_all(*parts: Any) -> str:
-    """Give a short code of several matrices of features or arrays of edges, in this order.
-
-    Examples
-    --------
-    >>> edges = np.array([[0, 1], [1, 2]])
-    >>> fingerprint_all(np.eye(3), edges) == fingerprint_all(np.eye(3), edges[:1])
-    False
-    """
-    from corrvae.tables import fingerprint
-
-    whole = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, np.ndarray) and np.issubdtype(part.dtype, np.integer):
-            whole.update(repr(part.shape).encode())
-            whole.update(np.ascontiguousarray(part, dtype=np.int64).data)
-        else:
-            whole.update(fingerprint(part).encode())
-    return whole.hexdigest()
-
-
-def _bare(path: Path) -> str:
-    return path.stem if path.suffix in (".bz2", ".gz") else path.name
-
-
-def _code(path: Path) -> str:
-    try:
-        status = path.stat()
-        return _code_of(path, status.st_size, status.st_mtime_ns)
-    except OSError as error:
-        raise DataFileError(path, f"cannot be read ({error.strerror or error})") from error
-
-
-@lru_cache(maxsize=64)  # many jobs ask for the same file
-def _code_of(path: Path, size: int, changed: int) -> str:
-    with open_regular(path) as file:
-        return f"{size} bytes, {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    with place.open("rb") as file:
+        return {place.name: f"{place.stat().st_size} bytes, {hashlib.file_digest(file, 'sha256').hexdigest()}"}

@@ -1,4 +1,4 @@
-"""Features with the graph's own rows beside them."""
+"""Features with the rows of the adjacency matrix beside them."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from scipy import sparse
 from corrvae.graphs.graph import CorrelationGraph
 
 
-def graph_features(X: Any, graph: Any) -> sparse.csr_array:
-    """Put each vertex's row of the adjacency matrix, 0 or 1, beside its features: [X, A].
+def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
+    """Return features with each vertex's row of the adjacency matrix, 0 or 1, beside them: [X, A].
 
-    An encoder that reads features alone cannot know a vertex's neighbours. Given these features, it does, and a
+    An encoder that reads features alone cannot know a vertex's neighbours. With these features it does, and a
     multinomial likelihood explains both parts: what a point has, and whom it is linked to. This suits links among the
-    vertices of training; a new row has no adjacency to give. Take the training graph, or held-out edges would be told.
+    vertices of training; a new row has no adjacency. Use the training graph, or held-out edges leak.
 
     Parameters
     ----------
     X
         Features, dense or sparse, with a row for each vertex.
-    graph : CorrelationGraph
+    graph
         The graph whose vertex i is row i; a data frame whose index has its ids must be in its order.
 
     Returns
@@ -33,9 +33,13 @@ def graph_features(X: Any, graph: Any) -> sparse.csr_array:
     >>> graph_features([[5.0], [0.0], [6.0]], graph).toarray().tolist()
     [[5.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [6.0, 0.0, 1.0, 0.0]]
     """
-    if not isinstance(graph, CorrelationGraph):
-        raise TypeError(f"graph must be a CorrelationGraph, not {type(graph).__name__}")
-    _refuse_another_order(X, graph)
+    index = getattr(X, "index", None)
+    if index is not None and not callable(index):  # a list has a method of that name
+        ids, known = list(index), graph.ids.tolist()
+        if ids != known and set(ids) == set(known):
+            raise ValueError(
+                "the rows of X are in another order than the vertices of the graph; pass graph.subgraph(X.index)"
+            )
     if np.ndim(X) != 2 and not sparse.issparse(X):
         raise ValueError(f"X must have two dimensions, not {np.ndim(X)}")
     features = sparse.csr_array(X, dtype=np.float32)
@@ -45,15 +49,3 @@ def graph_features(X: Any, graph: Any) -> sparse.csr_array:
     adjacency = sparse.csr_array(graph.to_scipy(), dtype=np.float32)
     adjacency.data[:] = 1.0
     return sparse.csr_array(sparse.hstack([features, adjacency], format="csr"))
-
-
-def _refuse_another_order(X: Any, graph: CorrelationGraph) -> None:
-    """Refuse a data frame that holds the graph's ids in another order, which would get the neighbours of others."""
-    index = getattr(X, "index", None)
-    if index is None or callable(index):
-        return
-    ids, known = list(index), graph.ids.tolist()
-    if ids != known and set(ids) == set(known):
-        raise ValueError(
-            "the rows of X are in another order than the vertices of the graph; take graph.subgraph(X.index) instead"
-        )

@@ -1,21 +1,18 @@
 """The correlation graph: which data points are known to be correlated, and how strongly."""
 
-import os
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Sized
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from corrvae.graphs import canonical as canon
-from corrvae.graphs import convert
-from corrvae.graphs.canonical import CanonicalEdges, check_directed
+from corrvae.graphs import edges as canon
+from corrvae.graphs.edges import CanonicalEdges, DroppedEdgesWarning, EdgeError
 from corrvae.graphs.ids import VertexIds, frozen
-from corrvae.graphs.pairs import EdgeError, place_edges
-from corrvae.graphs.selection import edge_positions, induced_edges, vertex_indices
 
 if TYPE_CHECKING:
     import networkx
@@ -30,23 +27,22 @@ Conductances = Float[np.ndarray, " edges"] | None
 class CorrelationGraph:
     """An immutable undirected simple graph, with optional positive conductances and ids for its vertices.
 
-    Most graphs come from `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or `from_file`, which take edges in
-    any order and direction. The constructor is for edges that are canonical already, and refuses others.
+    Most graphs come from `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or `corrvae.io.read_graph`, which take
+    edges in any order and direction. The constructor is for edges that are canonical already, and raises for others.
 
-    Methods whose parameter is called ``ids``, ``vertex`` or ``edges`` speak ids; the array `edges` and square brackets
-    speak vertex indices, which are positions in `ids`. ``graph.ids[pairs]`` turns indices into ids, and
-    ``vertex in graph`` asks for an id.
+    Parameters called ``ids``, ``vertex`` or ``edges`` are ids; the array `edges` and square brackets are vertex
+    indices, which are positions in `ids`. ``graph.ids[pairs]`` turns indices into ids; ``vertex in graph`` takes an id.
 
     Parameters
     ----------
     edges
         Vertex indices, each row with i < j, the rows sorted and distinct.
     n_vertices
-        The number of vertices.
+        Number of vertices.
     conductances
         A positive number for each edge.
     vertices
-        The ids, in vertex order; 0, 1, ..., n_vertices - 1 without.
+        Ids in vertex order; 0, 1, ..., n_vertices - 1 by default.
 
     Examples
     --------
@@ -78,7 +74,7 @@ class CorrelationGraph:
         directed: Directed = None,
         keep_isolated: bool = False,
     ) -> "CorrelationGraph":
-        """Make a graph from pairs of ids.
+        """Return a graph from pairs of ids.
 
         Parameters
         ----------
@@ -87,8 +83,8 @@ class CorrelationGraph:
         conductances
             A positive number for each pair. Repeats in one direction add up; the two directions of an edge must agree.
         vertices
-            All ids in the order of the rows they stand for, those without an edge included. Without it the vertices are
-            the ids that have an edge: sorted when all are integers or all strings, else in order of appearance.
+            All ids in the order of the rows they stand for, including those without an edge. By default the ids that
+            have an edge: sorted when all are integers or all strings, otherwise in order of appearance.
         n_vertices
             Instead of `vertices`, when the pairs are vertex indices: the ids are then 0, 1, ..., n_vertices - 1.
         directed
@@ -109,17 +105,21 @@ class CorrelationGraph:
         >>> CorrelationGraph.from_edges([(0, 1)], n_vertices=3).degrees.tolist()
         [1, 1, 0]
         """
-        direction = check_directed(directed)
-        placed = place_edges(edges, vertices, n_vertices)
-        values = canon.pair_conductances(conductances, placed)
+        direction = canon.checked_direction(directed)
+        if n_vertices is None:
+            pairs, ids = canon.place_pairs(edges, vertices)
+        elif vertices is None:
+            pairs, ids = canon.index_pairs(edges, n_vertices), VertexIds(None, int(n_vertices))
+        else:
+            raise ValueError("give vertices or n_vertices, not both")
         keep = keep_isolated or vertices is not None or n_vertices is not None
-        return cls._from_given(canon.canonicalize(placed, values, direction, keep))
+        return cls._from_given(canon.canonicalize(pairs, ids, conductances, direction=direction, keep_isolated=keep))
 
     @classmethod
     def from_scipy(
         cls, adjacency: Any, *, vertices: Ids | None = None, weighted: bool | None = None, directed: Directed = None
     ) -> "CorrelationGraph":
-        """Make a graph from a SciPy sparse adjacency; row i is vertex i.
+        """Return a graph from a SciPy sparse adjacency; row i is vertex i.
 
         Parameters
         ----------
@@ -130,15 +130,28 @@ class CorrelationGraph:
         weighted
             Whether the values are conductances; None: they are unless every one is 1.
         directed
-            "mutual" admits an asymmetric adjacency, and keeps what is there in both directions.
-
-        Examples
-        --------
-        >>> from scipy.sparse import csr_array
-        >>> CorrelationGraph.from_scipy(csr_array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
-        CorrelationGraph(3 vertices, 1 edge)
+            "mutual" accepts an asymmetric adjacency, and keeps what is there in both directions.
         """
-        return cls._from_given(convert.read_scipy(adjacency, vertices, weighted, check_directed(directed)))
+        canon.checked_direction(directed)
+        if not issparse(adjacency):
+            advice = "scipy.sparse.csr_array makes one from a dense matrix"
+            raise TypeError(f"from_scipy reads a SciPy sparse adjacency, not {type(adjacency).__name__}; {advice}")
+        if len(adjacency.shape) != 2 or adjacency.shape[0] != adjacency.shape[1]:
+            raise ValueError(f"an adjacency is square; this one has shape {adjacency.shape}")
+        entries = adjacency.tocsr(copy=True)
+        entries.sum_duplicates()
+        entries.eliminate_zeros()  # NaN is not zero: it stays, and raises below
+        entries = entries.tocoo()
+        pairs = np.column_stack([entries.row, entries.col]).astype(np.int64)
+        ids = VertexIds.of_rows(vertices, adjacency.shape[0])
+        values = entries.data.copy()
+        values[entries.row == entries.col] = 1  # the diagonal is dropped; its values do not matter
+        values = _conductances(values, weighted)
+        try:
+            given = canon.canonicalize(pairs, ids, values, direction="mutual" if directed else "symmetric")
+        except EdgeError as error:  # positions among stored entries mean nothing to the caller
+            raise ValueError(f"adjacency: {error.problem}") from error
+        return cls._from_given(given)
 
     @classmethod
     def from_networkx(
@@ -149,24 +162,37 @@ class CorrelationGraph:
         vertices: Ids | None = None,
         directed: Directed = None,
     ) -> "CorrelationGraph":
-        """Make a graph from a networkx graph of any class; its nodes are the vertices, in their order.
+        """Return a graph from a networkx graph of any class; its nodes are the vertices, in their order.
 
         Parameters
         ----------
         graph
-            Directed edges count in either direction, unless `directed` says otherwise; parallel edges are repeats.
+            Directed edges count in either direction, unless `directed` is "mutual"; parallel edges are repeats.
         conductance
             The edge attribute of conductances. None ignores attributes: a "weight" is as often a length as a strength.
         vertices, directed
             As in `from_edges`; every node must be among `vertices`.
-
-        Examples
-        --------
-        >>> import networkx
-        >>> CorrelationGraph.from_networkx(networkx.path_graph(["x", "y", "z"]))
-        CorrelationGraph(3 vertices, 2 edges)
         """
-        return cls._from_given(convert.read_networkx(graph, conductance, vertices, check_directed(directed)))
+        direction = canon.checked_direction(directed)
+        if not (hasattr(graph, "edges") and hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
+            raise TypeError(f"from_networkx reads a networkx graph, not {type(graph).__name__}")
+        nodes = VertexIds.from_vertices(list(graph.nodes))
+        ids = nodes if vertices is None else VertexIds.from_vertices(vertices)
+        unknown = np.flatnonzero(ids.find(nodes.values) < 0)
+        if len(unknown):
+            raise ValueError(f"node {unknown[0]} of the graph: {ids.describe_unknown(nodes.values[unknown[0]])}")
+        pairs, ids = canon.place_pairs(list(graph.edges()), ids)
+        values = None
+        if conductance is not None:
+            values = []
+            for first, second, attributes in graph.edges(data=True):
+                if conductance not in attributes:
+                    names = ", ".join(map(repr, sorted(map(str, attributes)))) or "none"
+                    raise ValueError(f"edge ({first!r}, {second!r}) has no attribute {conductance!r}; it has {names}")
+                values.append(attributes[conductance])
+        # an undirected edge counts in both directions already
+        direction = direction if graph.is_directed() else "either"
+        return cls._from_given(canon.canonicalize(pairs, ids, values, direction=direction))
 
     @classmethod
     def from_pyg(
@@ -178,14 +204,14 @@ class CorrelationGraph:
         weighted: bool | None = None,
         directed: Directed = None,
     ) -> "CorrelationGraph":
-        """Make a graph from PyTorch Geometric's ``Data``, or from an ``edge_index`` of shape (2, m).
+        """Return a graph from PyTorch Geometric's ``Data``, or from an ``edge_index`` of shape (2, m).
 
         Parameters
         ----------
         data
-            Anything with ``edge_index`` and, optionally, ``num_nodes`` and ``edge_weight``; or a tensor or array.
+            An object with ``edge_index`` and, optionally, ``num_nodes`` and ``edge_weight``; or a tensor or array.
         n_vertices, vertices
-            The number of vertices, or their ids, where `data` does not say; else one more than the largest index.
+            The number of vertices, or their ids, where `data` has none; by default one more than the largest index.
         weighted, directed
             As in `from_scipy` for ``edge_weight``, and as in `from_edges`.
 
@@ -194,64 +220,25 @@ class CorrelationGraph:
         >>> CorrelationGraph.from_pyg([[0, 1, 1, 2], [1, 0, 2, 1]], n_vertices=4)
         CorrelationGraph(4 vertices, 2 edges)
         """
-        return cls._from_given(convert.read_pyg(data, n_vertices, vertices, weighted, check_directed(directed)))
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        columns: Sequence[str | int] | None = None,
-        conductance: str | int | None = None,
-        header: bool | None = None,
-        delimiter: str | None = None,
-        id_kind: Literal["integer", "string"] | None = None,
-        vertices: Ids | None = None,
-        directed: Directed = None,
-        keep_isolated: bool = False,
-    ) -> "CorrelationGraph":
-        r"""Make a graph from a file of edges: CSV, TSV, whitespace or Parquet, also compressed with gzip.
-
-        Lines that begin with ``#`` or ``%`` are comments; ids that do need quotes. Blanks around fields do not count.
-        What unpacks to more than 200 times its size and 1 MiB is refused.
-
-        Parameters
-        ----------
-        path
-            The file. Its content decides what it is, not its name.
-        columns
-            The names, or positions from 0, of the two columns of ids; without, the first two, if the first has a name.
-        conductance
-            The name or position of the column of conductances. Without it further columns are ignored.
-        header
-            Whether the first line names the columns. None: it does when names are asked for, when it has no number in a
-            column where the next lines do, or when its names are usual ones such as ``source`` and ``target``.
-        delimiter
-            What parts the fields; " " stands for any run of blanks and tabs. None: found out from the first lines.
-        id_kind
-            None: ids are integers when all of them are written as integers, else strings.
-        vertices, directed, keep_isolated
-            As in `from_edges`.
-
-        Raises
-        ------
-        DataFileError
-            With the path, and the line that is at fault. For a missing file it is a ``FileNotFoundError`` too.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "friends.csv")
-        ...     _ = path.write_text("from,to,strength\nann,bob,2\nbob,cem,1\n")
-        ...     CorrelationGraph.from_file(path, conductance="strength")
-        CorrelationGraph(3 vertices, 2 edges, conductances)
-        """
-        from corrvae.graphs.files.reading import FileLayout, read_file
-
-        layout = FileLayout(columns, conductance, header, delimiter, id_kind)
-        read = read_file(path, layout, vertices, check_directed(directed), keep_isolated)
-        return cls._from_given(read, source=os.fspath(path))
+        direction = canon.checked_direction(directed)
+        given = getattr(data, "edge_index", None)
+        edge_index = _to_numpy(data if given is None else given)
+        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            advice = "from_edges takes pairs of shape (m, 2)"
+            raise ValueError(f"an edge_index has shape (2, m), not {edge_index.shape}; {advice}")
+        count = n_vertices
+        if count is None and isinstance(vertices, Sized):
+            count = len(vertices)
+        if count is None and given is not None:
+            count = getattr(data, "num_nodes", None)
+        count = canon.checked_count(int(edge_index.max(initial=-1)) + 1 if count is None else count)
+        pairs = canon.index_pairs(np.ascontiguousarray(edge_index.T), count)
+        weight = None if given is None else getattr(data, "edge_weight", None)
+        if weighted and weight is None:
+            raise ValueError("weighted=True, but the data has no edge_weight")
+        values = None if weight is None else _conductances(_to_numpy(weight), weighted)
+        ids = VertexIds.of_rows(vertices, count)
+        return cls._from_given(canon.canonicalize(pairs, ids, values, direction=direction))
 
     @property
     def edges(self) -> Edges:
@@ -260,7 +247,7 @@ class CorrelationGraph:
 
     @property
     def conductances(self) -> Conductances:
-        """The conductances in edge order, or None where there are none, which means 1 for each edge."""
+        """The conductances in edge order; None means 1 for each edge."""
         return self._conductances
 
     @property
@@ -301,55 +288,37 @@ class CorrelationGraph:
         return frozen(connected_components(self._adjacency, directed=False)[1].astype(np.int64))
 
     @cached_property
-    def n_components(self) -> int:
+    def n_connected(self) -> int:
         """The number of connected components; an isolated vertex is one."""
         return int(self.components.max(initial=-1)) + 1
 
     def index_of(self, ids: Ids) -> Int[np.ndarray, " ids"]:
-        """Give the vertex indices of ids.
-
-        Examples
-        --------
-        >>> CorrelationGraph.from_edges([("a", "b")]).index_of(["b", "a", "b"]).tolist()
-        [1, 0, 1]
-        """
+        """Return the vertex indices of ids."""
         return self._ids.locate(ids)
 
     def neighbors(self, vertex: Any) -> Shaped[np.ndarray, " neighbors"]:
-        """Give the ids of a vertex's neighbours, in vertex order; `vertex` is an id.
-
-        Examples
-        --------
-        >>> CorrelationGraph.from_edges([(10, 20), (20, 30)]).neighbors(20).tolist()
-        [10, 30]
-        """
+        """Return the ids of a vertex's neighbours, in vertex order; `vertex` is an id."""
         return self.ids[self._adjacency[[self._ids.locate_one(vertex)]].indices]
 
     def subgraph(self, ids: Ids) -> "CorrelationGraph":
-        """Give the subgraph induced by these ids, in their order.
-
-        Examples
-        --------
-        >>> CorrelationGraph.from_edges([("a", "b"), ("b", "c")]).subgraph(["c", "b"])
-        CorrelationGraph(2 vertices, 1 edge)
-        """
+        """Return the subgraph induced by these ids, in their order."""
         return self[self.index_of(ids)]
 
     def __getitem__(self, indices: Any) -> "CorrelationGraph":
-        """Give the subgraph induced by vertex indices, a slice or a boolean mask, in that order; ids go along."""
-        chosen = vertex_indices(indices, self.n_vertices)
-        edges, kept = induced_edges(self._edges, self.n_vertices, chosen)
+        """Return the subgraph induced by vertex indices, a slice or a boolean mask, in that order, with its ids."""
+        chosen = canon.vertex_indices(indices, self.n_vertices)
+        edges, kept = canon.induced_edges(self._edges, self.n_vertices, chosen)
         conductances = None if self._conductances is None else self._conductances[kept]
         return self._from_canonical(edges, conductances, self._ids.take(chosen))
 
     def without(self, edges: Iterable[Any]) -> "CorrelationGraph":
-        """Give the graph without some of its edges and with all of its vertices.
+        """Return the graph without some of its edges and with all of its vertices.
 
         Parameters
         ----------
         edges
             Pairs of ids, in either order; ``graph.ids[pairs]`` for pairs of vertex indices. A pair that is no edge of
-            the graph is refused, so that a hold-out which does not fit cannot go unnoticed.
+            the graph raises an error, so that a hold-out of another graph cannot go unnoticed.
 
         Examples
         --------
@@ -357,34 +326,31 @@ class CorrelationGraph:
         >>> graph.without([("c", "b")])
         CorrelationGraph(3 vertices, 1 edge)
         """
-        pairs = place_edges(edges, self._ids).pairs
-        place = edge_positions(self._edges, self.n_vertices, pairs)
+        pairs, ids = canon.place_pairs(edges, self._ids)
+        place = canon.edge_positions(self._edges, self.n_vertices, pairs)
         if (place < 0).any():
-            position = int(np.flatnonzero(place < 0)[0])
-            raise EdgeError(position, f"{canon.name_edge(pairs[position], self._ids)} is not an edge of the graph")
+            position = int(np.argmax(place < 0))
+            raise EdgeError(position, f"{canon.name_edge(pairs[position], ids)} is not an edge of the graph")
         keep = np.ones(self.n_edges, dtype=bool)
         keep[place] = False
         return self._with_edges(keep)
 
     def to_scipy(self) -> csr_array:
-        """Give the symmetric adjacency with conductances as values, or ones.
-
-        Examples
-        --------
-        >>> CorrelationGraph.from_edges([(0, 1)], n_vertices=2).to_scipy().toarray().tolist()
-        [[0.0, 1.0], [1.0, 0.0]]
-        """
+        """Return the symmetric adjacency with conductances as values, or ones."""
         return self._adjacency.copy()
 
     def to_networkx(self) -> "networkx.Graph":
-        """Give a networkx graph on the ids, with conductances as the edge attribute ``weight``.
+        """Return a networkx graph on the ids, with conductances as the edge attribute ``weight``."""
+        import networkx
 
-        Examples
-        --------
-        >>> sorted(CorrelationGraph.from_edges([("a", "b")]).to_networkx().nodes)
-        ['a', 'b']
-        """
-        return convert.write_networkx(self)
+        written = networkx.Graph()
+        written.add_nodes_from(self.ids.tolist())
+        first, second = self.id_pairs.T.tolist()
+        if self._conductances is None:
+            written.add_edges_from(zip(first, second, strict=True))
+        else:
+            written.add_weighted_edges_from(zip(first, second, self._conductances.tolist(), strict=True))
+        return written
 
     def __len__(self) -> int:
         return self.n_vertices
@@ -393,16 +359,14 @@ class CorrelationGraph:
         return self._ids.find_one(vertex) >= 0
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("a graph is not iterated over: its vertices are in graph.ids, its edges in graph.id_pairs")
+        raise TypeError("a graph cannot be iterated: its vertices are in graph.ids, its edges in graph.id_pairs")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CorrelationGraph):
             return NotImplemented
-        if (self._conductances is None) != (other._conductances is None) or self._ids != other._ids:
-            return False
         mine, others = self._conductances, other._conductances
-        same = mine is None or others is None or np.array_equal(mine, others)
-        return same and np.array_equal(self._edges, other._edges)
+        same = mine is others if mine is None or others is None else np.array_equal(mine, others)
+        return same and self._ids == other._ids and np.array_equal(self._edges, other._edges)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
@@ -412,7 +376,7 @@ class CorrelationGraph:
         return f"CorrelationGraph({vertices}, {edges}{'' if self._conductances is None else ', conductances'})"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a CorrelationGraph does not change; {name!r} cannot be set")
+        raise AttributeError(f"a CorrelationGraph is immutable; {name!r} cannot be set")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CorrelationGraph":
         return self
@@ -423,7 +387,11 @@ class CorrelationGraph:
 
     @cached_property
     def _adjacency(self) -> csr_array:
-        return convert.write_scipy(self)
+        low, high = self._edges.astype(np.int32).T
+        half = np.ones(self.n_edges) if self._conductances is None else self._conductances
+        # lower neighbours first: every row then comes out sorted
+        entries = (np.concatenate([high, low]), np.concatenate([low, high]))
+        return coo_array((np.concatenate([half, half]), entries), shape=(self.n_vertices, self.n_vertices)).tocsr()
 
     def _with_edges(self, keep: Shaped[np.ndarray, " edges"]) -> "CorrelationGraph":
         conductances = None if self._conductances is None else self._conductances[keep]
@@ -436,14 +404,26 @@ class CorrelationGraph:
         return graph
 
     @classmethod
-    def _from_given(cls, canonical: CanonicalEdges, source: str | None = None) -> "CorrelationGraph":
-        canonical.dropped.warn(stacklevel=3, source=source)
+    def _from_given(cls, canonical: CanonicalEdges) -> "CorrelationGraph":
+        if canonical.dropped:
+            warnings.warn(f"dropped {canonical.dropped}", DroppedEdgesWarning, stacklevel=3)
         return cls._from_canonical(canonical.edges, canonical.conductances, canonical.ids)
 
     def _fill(self, edges: Edges, conductances: Conductances, ids: VertexIds) -> None:
-        held = None if conductances is None else frozen(conductances)
-        self.__dict__.update(_edges=frozen(edges), _conductances=held, _ids=ids)
+        read_only = None if conductances is None else frozen(conductances)
+        self.__dict__.update(_edges=frozen(edges), _conductances=read_only, _ids=ids)
 
 
 def _restore(edges: Edges, conductances: Conductances, ids: np.ndarray | None, count: int) -> CorrelationGraph:
     return CorrelationGraph._from_canonical(edges, conductances, VertexIds(ids, count))
+
+
+def _conductances(values: np.ndarray, weighted: bool | None) -> np.ndarray | None:
+    """Return the values if they are conductances; by default ones only mean that there is an edge."""
+    if weighted is None:
+        weighted = bool((values != 1).any())
+    return values if weighted else None
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)

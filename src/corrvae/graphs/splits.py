@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from corrvae.graphs.graph import CorrelationGraph
 from corrvae.graphs.ids import frozen
@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, eq=False)
 class EdgeSplit:
-    """A graph's edges in three parts that share none.
+    """A graph's edges in three disjoint parts.
 
     Attributes
     ----------
@@ -24,13 +24,6 @@ class EdgeSplit:
         All vertices, and the edges that are not held out.
     validation, test
         The held-out edges as vertex indices, i < j, sorted; ``train.ids[test]`` are their ids.
-
-    Examples
-    --------
-    >>> graph = CorrelationGraph.from_edges([(i, (i + 1) % 20) for i in range(20)])
-    >>> split = split_edges(graph, "random", test=0.2, validation=0.25, random_state=0)
-    >>> split
-    EdgeSplit(train=12, validation=4, test=4 edges)
     """
 
     train: CorrelationGraph
@@ -63,7 +56,7 @@ def split_edges(
         union, so that every vertex with an edge has a test edge. With small degrees that is far more than the share.
         "random": a random share of the edges, rounded to the nearest number.
     test
-        The share held out for testing, from 0 up to 1.
+        The share held out for testing, at least 0 and less than 1.
     validation
         The share, of the edges that remain, held out at random for validation, rounded to the nearest number.
     random_state
@@ -84,33 +77,29 @@ def split_edges(
     _check_share("validation", validation)
     generator = np.random.default_rng(random_state)
     if strategy == "per_vertex":
-        held = _held_per_vertex(graph, test, generator)
+        held = _draw_per_vertex(graph, test, generator)
     elif strategy == "random":
-        held = _held_at_random(np.arange(graph.n_edges), graph.n_edges, test, generator)
+        held = _draw_uniformly(np.arange(graph.n_edges), graph.n_edges, test, generator)
     else:
         raise ValueError(f'strategy must be "per_vertex" or "random", not {strategy!r}')
-    validated = _held_at_random(np.flatnonzero(~held), graph.n_edges, validation, generator)
+    validated = _draw_uniformly(np.flatnonzero(~held), graph.n_edges, validation, generator)
     train = graph._with_edges(~held & ~validated)
     return EdgeSplit(train, frozen(graph.edges[validated]), frozen(graph.edges[held]))
 
 
-def _held_per_vertex(
-    graph: CorrelationGraph, share: float, generator: np.random.Generator
-) -> Bool[np.ndarray, " edges"]:
-    # every edge stands at both of its ends; shuffle all ends, gather them by vertex, and each takes its first few
+def _draw_per_vertex(graph: CorrelationGraph, share: float, generator: np.random.Generator) -> np.ndarray:
+    # every edge stands at both of its ends; shuffle all ends, group them by vertex, and each takes its first few
     shuffled = generator.permutation(2 * graph.n_edges)
     order = shuffled[np.argsort(graph.edges.ravel()[shuffled], kind="stable")]
     degrees = graph.degrees
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
     quota = np.ceil(share * degrees - ROUNDING)
     held = np.zeros(graph.n_edges, dtype=bool)
-    held[order[rank < np.repeat(quota, degrees)] // 2] = True
+    held[order[place < np.repeat(quota, degrees)] // 2] = True
     return held
 
 
-def _held_at_random(
-    candidates: Int[np.ndarray, " candidates"], n_edges: int, share: float, generator: np.random.Generator
-) -> Bool[np.ndarray, " edges"]:
+def _draw_uniformly(candidates: np.ndarray, n_edges: int, share: float, generator: np.random.Generator) -> np.ndarray:
     held = np.zeros(n_edges, dtype=bool)
     held[generator.choice(candidates, round(share * len(candidates)), replace=False)] = True
     return held

@@ -1,6 +1,6 @@
-"""The pieces that the networks are made of."""
+"""Building blocks of the networks: input transform, first layer, perceptrons."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import final
 
@@ -13,9 +13,9 @@ from corrvae.nn.rows import Rows
 
 @final
 class RowsLinear(nn.Module):
-    """A first layer: an affine map of dense or sparse rows.
+    """First layer: an affine map of dense or sparse rows.
 
-    Its weight lies as (features, outputs), so that a sparse row sums contiguous vectors.
+    The weight has the shape (features, outputs), so that a sparse row sums contiguous vectors.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class RowsLinear(nn.Module):
 
 
 def perceptron(widths: Sequence[int], *, after_hidden: bool = False) -> nn.Sequential:
-    """Chain linear layers with ReLU between them.
+    """Return linear layers with ReLU between them.
 
     Parameters
     ----------
     widths
         Input, hidden and output widths.
     after_hidden
-        Whether the input is a hidden layer still to be rectified, so that the chain begins with a ReLU.
+        Whether the input is the output of a linear layer, so that the network begins with a ReLU.
 
     Examples
     --------
@@ -74,14 +74,77 @@ def uniform_parameter(shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
 
 
 def check_columns(rows: Rows, n_features: int) -> None:
-    """Raise a `ValueError` if a batch does not have the features that a network was made for."""
+    """Raise a `ValueError` if a batch does not have the number of features that a network was built for."""
     if rows.shape[1] != n_features:
-        raise ValueError(f"these rows have {rows.shape[1]} columns, but the network was made for {n_features}")
+        raise ValueError(f"the rows have {rows.shape[1]} columns, but the network was built for {n_features}")
 
 
 def check_widths(name: str, widths: Sequence[int]) -> tuple[int, ...]:
-    """Give layer widths as a tuple of positive integers, or say what is wrong with them."""
+    """Return layer widths as a tuple; raise a `ValueError` if one is not a positive integer."""
     widths = tuple(widths)
     if any(not isinstance(width, int) or width < 1 for width in widths):
         raise ValueError(f"{name} must hold positive integers (layer widths), got {widths}")
     return widths
+
+
+def _binary(rows: Rows) -> Rows:
+    return rows.map(lambda values: (values != 0).to(values.dtype))
+
+
+def _unit_length(rows: Rows) -> Rows:
+    lengths = rows.sums(torch.square).sqrt()
+    return rows.scale(torch.where(lengths > 0, 1.0 / lengths, 0.0))
+
+
+def _signed_log1p(rows: Rows) -> Rows:
+    return rows.map(lambda values: values.sign() * values.abs().log1p())
+
+
+NORMALIZATIONS: dict[str, Callable[[Rows], Rows]] = {
+    "none": lambda rows: rows,
+    "binary": _binary,
+    "l2": _unit_length,
+    "log1p": _signed_log1p,
+}
+"""What `InputTransform` can do to each row, by name."""
+
+
+@final
+class InputTransform(nn.Module):
+    """Normalise rows, and drop entries at random while training.
+
+    Parameters
+    ----------
+    normalize
+        ``"none"`` leaves entries as they are; ``"binary"`` replaces non-zeros by 1; ``"l2"`` scales each row to length
+        1 (a row of zeros stays zero); ``"log1p"`` takes sign(x) log(1 + |x|).
+    dropout
+        Share of entries dropped in training mode; the others are scaled up to keep the mean.
+
+    Examples
+    --------
+    >>> from corrvae.nn import DenseRows
+    >>> InputTransform("l2")(DenseRows(torch.tensor([[3.0, 4.0]]))).dense()
+    tensor([[0.6000, 0.8000]])
+    """
+
+    def __init__(self, normalize: str = "none", *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if normalize not in NORMALIZATIONS:
+            raise ValueError(f"normalize must be one of {sorted(NORMALIZATIONS)}, got {normalize!r}")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        self.normalize = normalize
+        self.dropout = dropout
+
+    def forward(self, rows: Rows, generator: torch.Generator | None = None) -> Rows:
+        """Transform a batch; `generator` draws which entries are dropped."""
+        rows = NORMALIZATIONS[self.normalize](rows)
+        if not self.training or self.dropout == 0.0:
+            return rows
+        # A zero stays zero whether it is dropped or not, so only stored entries need a draw.
+        return rows.map(lambda values: values * self._factors(values, generator))
+
+    def _factors(self, values: Tensor, generator: torch.Generator | None) -> Tensor:
+        draws = torch.rand(values.shape, generator=generator, dtype=values.dtype, device=values.device)
+        return (draws >= self.dropout).to(values.dtype) / (1.0 - self.dropout)

@@ -1,65 +1,26 @@
-"""Scores between data points: exact neighbours, ranks and link scores, never with an n-by-n matrix.
+"""Scores between data points: nearest neighbours, ranks, matches and probabilities of links.
 
-`CorrelatedVAE` is the door for its own rows and new ones; `nearest` and `rank` search any `Points`.
+Everything works on a `corrvae.model.posterior.Posterior` and on positions in it; `corrvae.CorrelatedVAE` puts ids on.
+Memory never grows with the product of queries and candidates.
 """
 
-from typing import TYPE_CHECKING
-
-from corrvae._lazy import attach as _attach
-
-if TYPE_CHECKING:
-    from corrvae.scoring.assignment import assign as assign
-    from corrvae.scoring.calibration import LinkCalibration as LinkCalibration
-    from corrvae.scoring.calibration import calibrate as calibrate
-    from corrvae.scoring.metrics import Cosine as Cosine
-    from corrvae.scoring.metrics import ExpectedDistance as ExpectedDistance
-    from corrvae.scoring.metrics import LogOdds as LogOdds
-    from corrvae.scoring.metrics import MeanDistance as MeanDistance
-    from corrvae.scoring.metrics import Parts as Parts
-    from corrvae.scoring.neighbors import nearest as nearest
-    from corrvae.scoring.points import Exclusions as Exclusions
-    from corrvae.scoring.points import Points as Points
-    from corrvae.scoring.ranks import rank as rank
-    from corrvae.scoring.results import Matches as Matches
-    from corrvae.scoring.results import Neighbors as Neighbors
-    from corrvae.scoring.results import PairRanks as PairRanks
-    from corrvae.scoring.results import PairScores as PairScores
-
-_HOMES = {
-    "Cosine": ".metrics",
-    "Exclusions": ".points",
-    "ExpectedDistance": ".metrics",
-    "LinkCalibration": ".calibration",
-    "LogOdds": ".metrics",
-    "Matches": ".results",
-    "MeanDistance": ".metrics",
-    "Neighbors": ".results",
-    "PairRanks": ".results",
-    "PairScores": ".results",
-    "Parts": ".metrics",
-    "Points": ".points",
-    "assign": ".assignment",
-    "calibrate": ".calibration",
-    "nearest": ".neighbors",
-    "rank": ".ranks",
-}
-__all__ = [
-    "Cosine",
-    "Exclusions",
-    "ExpectedDistance",
-    "LinkCalibration",
-    "LogOdds",
-    "Matches",
-    "MeanDistance",
-    "Neighbors",
-    "PairRanks",
-    "PairScores",
-    "Parts",
-    "Points",
-    "assign",
-    "calibrate",
-    "nearest",
-    "rank",
-]
-
-__getattr__, __dir__ = _attach(__name__, _HOMES)
+from corrvae.scoring.calibration import LinkCalibration as LinkCalibration
+from corrvae.scoring.calibration import calibrate as calibrate
+from corrvae.scoring.calibration import calibrate_links as calibrate_links
+from corrvae.scoring.calibration import random_unlinked as random_unlinked
+from corrvae.scoring.matching import assign as assign
+from corrvae.scoring.metrics import METRICS as METRICS
+from corrvae.scoring.metrics import Metric as Metric
+from corrvae.scoring.metrics import Points as Points
+from corrvae.scoring.metrics import make_metric as make_metric
+from corrvae.scoring.results import Matches as Matches
+from corrvae.scoring.results import Neighbors as Neighbors
+from corrvae.scoring.results import PairRanks as PairRanks
+from corrvae.scoring.results import PairScores as PairScores
+from corrvae.scoring.search import Parts as Parts
+from corrvae.scoring.search import best_pairs as best_pairs
+from corrvae.scoring.search import nearest as nearest
+from corrvae.scoring.search import parts as parts
+from corrvae.scoring.search import rank as rank
+from corrvae.scoring.search import score as score
+from corrvae.scoring.search import score_matrix as score_matrix

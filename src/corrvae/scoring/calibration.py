@@ -1,19 +1,29 @@
-"""From a score to the probability of a link, learned from held-out links against random pairs."""
+"""From a score to the probability of a link, learned from held-out links and random pairs without a link."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from corrvae.model.posterior import Posterior
+from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
+from corrvae.scoring.search import score
+
+# Random pairs without a link for each link, and at least so many.
+_UNLINKED, _FEWEST_UNLINKED = 10, 1000
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LinkCalibration:
-    """The probability of a link as a function of a score that it was learned for.
+    """The probability of a link as a function of a score.
 
-    The odds of a link are the prior odds times the likelihood ratio of the score among linked and unlinked pairs, which
-    is what was learned. The ratio does not depend on the prior, so that may be changed.
+    The odds of a link are the prior odds times the likelihood ratio of the score among linked and unlinked pairs. The
+    ratio is what was learned; it does not depend on the prior, so the prior may be changed.
 
     Attributes
     ----------
@@ -26,8 +36,8 @@ class LinkCalibration:
     n_linked, n_unlinked
         Pairs it was learned from.
     knots, log_ratios
-        Log likelihood ratios at some scores. Between these they are joined by straight lines; outside, a logistic
-        calibration goes on along them and an isotonic one stays at its ends.
+        Log likelihood ratios at some scores, joined by straight lines. Outside, a logistic calibration extends the
+        line and an isotonic one stays constant.
 
     Examples
     --------
@@ -46,24 +56,21 @@ class LinkCalibration:
     knots: Float[np.ndarray, " knots"]
     log_ratios: Float[np.ndarray, " knots"]
 
-    def __call__(self, scores: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, " pairs"]:
-        """Give the probability of a link at scores."""
-        from scipy.special import expit, logit
+    def __post_init__(self) -> None:
+        if not 0.0 < self.prior < 1.0:
+            raise ValueError(f"prior, the share of linked pairs, must lie strictly between 0 and 1, got {self.prior}")
 
-        return expit(logit(self.prior) + self._log_ratio(np.asarray(scores, np.float64)))
+    def __call__(self, scores: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, " pairs"]:
+        """Return the probability of a link at scores."""
+        ratios = np.interp(scores, self.knots, self.log_ratios)
+        if self.method == "logistic":
+            (first, last), (begin, end) = self.knots, self.log_ratios
+            ratios = begin + (np.asarray(scores, np.float64) - first) * ((end - begin) / (last - first))
+        return expit(logit(self.prior) + ratios)
 
     def with_prior(self, prior: float) -> "LinkCalibration":
-        """Give the same calibration for another share of linked pairs."""
-        learned = self.metric, self.method
-        return LinkCalibration(
-            *learned, check_prior(prior), self.n_linked, self.n_unlinked, self.knots, self.log_ratios
-        )
-
-    def _log_ratio(self, scores: np.ndarray) -> np.ndarray:
-        if self.method == "isotonic":
-            return np.interp(scores, self.knots, self.log_ratios)
-        (first, second), (begin, end) = self.knots, self.log_ratios
-        return begin + (scores - first) * ((end - begin) / (second - first))
+        """Return the same calibration for another share of linked pairs."""
+        return replace(self, prior=float(prior))
 
 
 def calibrate(
@@ -86,8 +93,8 @@ def calibrate(
     prior
         The share of linked pairs among those whose probability will be asked for.
     method
-        "logistic": log-odds linear in the score, and flat if links do not have the better scores. "isotonic": any
-        function that is better for better scores, for which there should be a thousand links or more.
+        "logistic": log-odds linear in the score, and constant if links do not have the better scores. "isotonic": any
+        monotone function; it needs a thousand links or more.
 
     Examples
     --------
@@ -99,21 +106,91 @@ def calibrate(
     """
     if min(len(linked), len(unlinked)) < 2:
         raise ValueError(
-            f"a calibration needs scores of at least 2 linked and 2 unlinked pairs, got {len(linked)} and "
-            f"{len(unlinked)}"
+            f"a calibration needs at least 2 linked and 2 unlinked pairs, got {len(linked)} and {len(unlinked)}"
         )
     scores = np.concatenate([linked, unlinked]).astype(np.float64)
     if not np.isfinite(scores).all():
-        raise ValueError("a calibration needs finite scores")
+        raise ValueError("a calibration needs finite scores, but one is infinite or not a number")
     labels = np.repeat([1, 0], [len(linked), len(unlinked)])
     # Both kinds weigh the same, so that what is learned is the likelihood ratio.
     weights = 0.5 * len(scores) / np.where(labels == 1, len(linked), len(unlinked))
-    learn = {"logistic": _logistic, "isotonic": _isotonic}.get(method)
-    if learn is None:
-        raise ValueError(f'method must be "logistic" or "isotonic", not {method!r}')
-    knots, log_ratios = learn(scores, labels, weights, larger_is_better)
-    sizes = len(linked), len(unlinked)
-    return LinkCalibration(metric, method, check_prior(prior), *sizes, knots, log_ratios)
+    if method == "logistic":
+        centre, scale = scores.mean(), scores.std() or 1.0
+        fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
+        slope, constant = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+        if (slope > 0) != larger_is_better:  # worse scores must not be likelier links; then the score says nothing
+            slope = constant = 0.0
+        knots, log_ratios = np.array([centre, centre + scale]), np.array([constant, constant + slope])
+    elif method == "isotonic":
+        # No finite sample proves a link certain: the ends stay half an observation away from 0 and 1.
+        margin = 0.5 / len(scores)
+        fitted = IsotonicRegression(y_min=margin, y_max=1.0 - margin, increasing=larger_is_better)
+        fitted.fit(scores, labels, sample_weight=weights)
+        knots, log_ratios = fitted.X_thresholds_, logit(fitted.y_thresholds_)
+    else:
+        raise ValueError(f'method must be "logistic" or "isotonic", got {method!r}')
+    return LinkCalibration(metric, method, float(prior), len(linked), len(unlinked), knots, log_ratios)
+
+
+def calibrate_links(
+    posterior: Posterior,
+    links: Int[np.ndarray, "links 2"],
+    metric: str | Metric | BlockFunction,
+    *,
+    edges: Int[np.ndarray, "edges 2"],
+    prior: float | None = None,
+    method: Literal["logistic", "isotonic"] = "logistic",
+    n_unlinked: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> LinkCalibration:
+    """Learn the probability of a link given a score, from links that training has not seen.
+
+    Parameters
+    ----------
+    posterior
+        The points.
+    links
+        Held-out links, as positions.
+    metric, method
+        The score, and as in `calibrate`.
+    edges
+        Links that training has seen, as positions.
+    prior
+        As in `calibrate`; ``None``: the share of linked pairs, by `links` and `edges`, among all pairs of points.
+    n_unlinked
+        Random pairs without a link; ``None``: ten for each link, and at least 1000.
+    random_state
+        Draws these pairs.
+
+    Examples
+    --------
+    >>> points = Posterior(np.arange(20.0)[:, None], np.ones((20, 1)))
+    >>> links, edges = np.array([[0, 1], [4, 5], [7, 9]]), np.array([[1, 2]])
+    >>> calibration = calibrate_links(points, links, "mean_distance", edges=edges, random_state=0)
+    >>> calibration.prior == 4 / 190
+    True
+    """
+    metric = make_metric(metric)
+    n_points = posterior.n_vertices
+    codes, seen = (part.min(axis=1) * n_points + part.max(axis=1) for part in (links, edges))
+    advice = "is an edge of training; calibrate with held-out links, such as those of corrvae.graphs.split_edges"
+    for wrong, problem in ((links[:, 0] == links[:, 1], "joins a point with itself"), (np.isin(codes, seen), advice)):
+        for place in np.flatnonzero(wrong)[:1]:
+            first, second = posterior.ids[links[place]].tolist()
+            raise ValueError(f"link {place}, ({first!r}, {second!r}), {problem}")
+    linked = np.concatenate([links, edges])
+    if prior is None:
+        prior = len(np.unique(np.concatenate([codes, seen]))) / (0.5 * n_points * (n_points - 1))
+    count = max(_UNLINKED * len(links), _FEWEST_UNLINKED) if n_unlinked is None else n_unlinked
+    unlinked = random_unlinked(n_points, linked, count, np.random.default_rng(random_state))
+    return calibrate(
+        score(posterior, posterior, metric, links),
+        score(posterior, posterior, metric, unlinked),
+        metric=metric.name,
+        larger_is_better=metric.larger_is_better,
+        prior=prior,
+        method=method,
+    )
 
 
 def random_unlinked(
@@ -137,87 +214,13 @@ def random_unlinked(
     >>> random_unlinked(3, np.array([[1, 0], [1, 2]]), 2, np.random.default_rng(0)).tolist()
     [[0, 2], [0, 2]]
     """
-    ordered = np.unique(np.sort(linked, axis=1)[linked[:, 0] != linked[:, 1]], axis=0)
-    if len(ordered) >= n_points * (n_points - 1) // 2:
-        raise ValueError("every pair of points is linked: there is none to compare with")
-    codes = ordered[:, 0] * n_points + ordered[:, 1]
+    links = linked[linked[:, 0] != linked[:, 1]]
+    codes = np.unique(links.min(axis=1) * n_points + links.max(axis=1))
+    if len(codes) >= n_points * (n_points - 1) // 2:
+        raise ValueError("every pair of points is linked, so there are no unlinked pairs to compare with")
     found = np.empty(0, np.int64)
     while len(found) < n_pairs:
         drawn = np.sort(generator.integers(n_points, size=(2 * n_pairs, 2)), axis=1)
-        drawn = drawn[drawn[:, 0] != drawn[:, 1]]
         own = drawn[:, 0] * n_points + drawn[:, 1]
-        found = np.concatenate([found, own[~np.isin(own, codes)]])
+        found = np.concatenate([found, own[(drawn[:, 0] != drawn[:, 1]) & ~np.isin(own, codes)]])
     return np.stack(np.divmod(found[:n_pairs], n_points), axis=1)
-
-
-def refuse_links(
-    ids: Shaped[np.ndarray, " points"], links: Int[np.ndarray, "links 2"], edges: Int[np.ndarray, "edges 2"]
-) -> None:
-    """Refuse links that join a point with itself, or that training has seen.
-
-    Parameters
-    ----------
-    ids
-        The points' ids.
-    links, edges
-        Positions of linked points: those to calibrate with, and those seen.
-
-    Examples
-    --------
-    >>> refuse_links(np.array(["a", "b", "c"]), np.array([[0, 1]]), np.array([[1, 2]]))
-    """
-    codes, seen = (part.min(axis=1) * len(ids) + part.max(axis=1) for part in (links, edges))
-    own = links[:, 0] == links[:, 1]
-    for wrong, sentence in (
-        (own, "joins a point with itself"),
-        (
-            np.isin(codes, seen),
-            "is an edge that training has seen; a calibration needs links held out, such as those of "
-            "corrvae.graphs.split_edges",
-        ),
-    ):
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            first, second = ids[links[position]].tolist()
-            raise ValueError(f"link {position}, ({first!r}, {second!r}), {sentence}")
-
-
-def check_prior(prior: float) -> float:
-    """Refuse a share that is not strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> check_prior(0.5)
-    0.5
-    """
-    if not 0.0 < prior < 1.0:
-        raise ValueError(f"prior, the share of linked pairs, must lie strictly between 0 and 1, got {prior}")
-    return float(prior)
-
-
-def _logistic(
-    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, larger_is_better: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.linear_model import LogisticRegression
-
-    centre, scale = scores.mean(), scores.std() or 1.0
-    fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
-    slope, constant = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-    if (slope > 0) != larger_is_better:
-        # The best that does not call worse scores likelier links says nothing, as both kinds weigh the same.
-        slope = constant = 0.0
-    return np.array([centre, centre + scale]), np.array([constant, constant + slope])
-
-
-def _isotonic(
-    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, larger_is_better: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.special import logit
-    from sklearn.isotonic import IsotonicRegression
-
-    # No finite sample proves that a link is certain: the ends stay half an observation away from that.
-    margin = 0.5 / len(scores)
-    fitted = IsotonicRegression(
-        y_min=margin, y_max=1.0 - margin, increasing=larger_is_better, out_of_bounds="clip"
-    ).fit(scores, labels, sample_weight=weights)
-    return fitted.X_thresholds_, logit(fitted.y_thresholds_)

@@ -1,296 +1,266 @@
-"""Scores between two points, each a small object: for given pairs, and for all against all."""
+"""Scores between points. A metric is one function of two blocks of points, and one line of the registry `METRICS`."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
-from corrvae.scoring.blocks import Blocks, LogOddsBlocks, ProductBlocks
-from corrvae.scoring.kernels import exact
-from corrvae.scoring.points import Points
+from corrvae.model.posterior import Posterior
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What makes up scores; the parts sum to them.
+class Points:
+    """A block of points, as metrics read them.
 
     Attributes
     ----------
-    mean
-        The part of the points' means.
-    variance
-        The part of their standard deviations alone.
-    correlation
-        The part of the pair's correlation.
-
-    Examples
-    --------
-    >>> Parts(mean=np.array([1.0]), variance=np.array([0.5]), correlation=np.array([-0.2])).score
-    array([1.3])
+    mean, stddev
+        Posteriors, in float32.
+    tau
+        Correlation of the prior along an edge in each dimension, in float64.
+    posterior
+        Where the points come from.
+    vectors
+        What correlations with other points are computed from; ``None`` if the metric does not use them.
     """
 
-    mean: Float[np.ndarray, "*shape"]
-    variance: Float[np.ndarray, "*shape"]
-    correlation: Float[np.ndarray, "*shape"]
+    mean: Float[Tensor, "points dim"]
+    stddev: Float[Tensor, "points dim"]
+    tau: Float[Tensor, " dim"]
+    posterior: Posterior
+    vectors: Float[Tensor, "points width"] | None = None
 
-    @property
-    def score(self) -> Float[np.ndarray, "*shape"]:
-        """The sum of the parts."""
-        return self.mean + self.variance + self.correlation
+    @classmethod
+    def of(
+        cls, posterior: Posterior, positions: Int[np.ndarray, " points"], *, correlated: bool, device: torch.device
+    ) -> "Points":
+        """Return the points at some positions, with vectors if `correlated`."""
+        mean, stddev = (
+            torch.from_numpy(np.asarray(part[positions], np.float32)).to(device)
+            for part in (posterior.mean, posterior.stddev)
+        )
+        # Apple's GPUs have no float64.
+        tau = torch.from_numpy(np.asarray(posterior.tau, np.float32 if device.type == "mps" else np.float64)).to(device)
+        return cls(mean, stddev, tau, posterior, posterior.vectors(positions) if correlated else None)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, rows: slice) -> "Points":
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return Points(self.mean[rows], self.stddev[rows], self.tau, self.posterior, vectors)
+
+    def pre_activation(self, other: "Points") -> Float[Tensor, "points others dim"] | None:
+        """Return a with correlation tanh(a), of every point with every other; ``None`` for independent posteriors."""
+        if not (self.posterior.is_correlated and other.posterior.is_correlated):
+            return None
+        if self.vectors is None or other.vectors is None:
+            raise ValueError(
+                "this metric reads correlations without saying so; pass Metric(name, function, larger_is_better=..., "
+                "uses_correlation=True) in place of the function"
+            )
+        return self.posterior.block(self.vectors, other.vectors)
 
 
-class Metric(ABC):
+BlockFunction = Callable[[Points, Points], Tensor]
+# Means and standard deviations of two points of each pair, and tau -> the parts of means and of standard deviations.
+PartsFunction = Callable[
+    [np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | float]
+]
+
+
+@final
+@dataclass(frozen=True)
+class Metric:
     """A score of two points.
 
     Attributes
     ----------
     name
         As users call it.
+    function
+        Takes two blocks of `Points`, queries and candidates; returns a score for each query (row) and candidate
+        (column).
     larger_is_better
-        Whether linked points have large scores, or small ones.
+        Whether linked points have large scores.
     uses_correlation
-        Whether the correlation of a pair enters, where there is one.
+        Whether the function calls `Points.pre_activation`.
+    is_product
+        Whether the function is a matrix product for uncorrelated points. It is then called with large blocks; other
+        functions with blocks so small that a few arrays of queries x candidates x dimensions fit into the cache.
+    is_symmetric
+        Whether exchanging the two points changes nothing. A pair is then evaluated once for both.
+    parts
+        The same score for listed pairs, in float64: the parts of means and of standard deviations, which sum to the
+        score without correlations. Without it results have no parts.
+
+    Examples
+    --------
+    >>> def manhattan(queries, candidates):
+    ...     return torch.cdist(queries.mean, candidates.mean, p=1)
+    >>> Metric("manhattan", manhattan, larger_is_better=False).name
+    'manhattan'
     """
 
-    name: ClassVar[str]
-    larger_is_better: ClassVar[bool]
-    uses_correlation: ClassVar[bool] = False
-    _kind: ClassVar[int]
-    _tau: Float[np.ndarray, " dim"] = np.empty(0)
-
-    @abstractmethod
-    def blocks(self, queries: Points, candidates: Points) -> Blocks:
-        """Give the costs of all pairs, correlations left out, for a search."""
-
-    @abstractmethod
-    def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Give vectors of queries and of candidates whose Euclidean distance orders them much as the metric does."""
+    name: str
+    function: BlockFunction
+    larger_is_better: bool
+    uses_correlation: bool = False
+    is_product: bool = False
+    is_symmetric: bool = False
+    parts: PartsFunction | None = None
 
     @property
     def sign(self) -> float:
         """What a score is multiplied with to be a cost, of which lower is better."""
         return -1.0 if self.larger_is_better else 1.0
 
-    @property
-    def for_kernels(self) -> tuple[int, float, Float[np.ndarray, " dim"]]:
-        """Kind, sign and tau, as kernels take them."""
-        return self._kind, self.sign, self._tau
 
-    def parts(
-        self,
-        queries: Points,
-        candidates: Points,
-        pairs: Int[np.ndarray, "pairs 2"],
-        correlation: Float[np.ndarray, "pairs dim"] | None = None,
-    ) -> Parts:
-        """Give the parts of the scores of pairs (position of a query, position of a candidate), in float64.
-
-        Parameters
-        ----------
-        queries, candidates
-            The points.
-        pairs
-            Positions.
-        correlation
-            The correlation of each pair in each dimension, for a metric that uses it.
-        """
-        self._check_dimensions(queries, candidates)
-        of_means, of_variances = np.empty((2, len(pairs)))
-        sides = side(queries), side(candidates)
-        exact.fill_parts(self._kind, *sides, self._tau, pairs.astype(np.int64), of_means, of_variances)
-        of_correlations = np.zeros(len(pairs))
-        if correlation is not None and self.uses_correlation:
-            products = queries.stddev[pairs[:, 0]].astype(np.float64) * candidates.stddev[pairs[:, 1]]
-            of_correlations = -2.0 * (correlation * products).sum(axis=1)
-        return Parts(of_means, of_variances, of_correlations)
-
-    def _check_dimensions(self, queries: Points, candidates: Points) -> None:
-        """Refuse points that do not go together, which kernels would read past their ends."""
-        if queries.n_components != candidates.n_components:
-            raise ValueError(
-                f"queries have {queries.n_components} dimensions, but candidates have {candidates.n_components}"
-            )
-
-
-def side(points: Points) -> exact.Side:
-    """Give points as kernels take them.
+def make_metric(metric: str | Metric | BlockFunction) -> Metric:
+    """Return the metric of a name, or of a function of two blocks of points whose larger values are better.
 
     Examples
     --------
-    >>> side(Points.of(np.zeros((1, 2)), np.full((1, 2), 0.5))).variance
-    array([0.5])
-    """
-    return exact.Side(points.mean, points.stddev, np.square(points.stddev, dtype=np.float64).sum(axis=1))
-
-
-@final
-class ExpectedDistance(Metric):
-    """Expected squared distance of the two latent points: ||m_i - m_j||^2 + sum(s_i^2 + s_j^2 - 2 rho s_i s_j).
-
-    Examples
-    --------
-    >>> points = Points.of(np.array([[0.0], [3.0]]), np.array([[1.0], [2.0]]))
-    >>> ExpectedDistance().parts(points, points, np.array([[0, 1]]), np.array([[0.5]]))
-    Parts(mean=array([9.]), variance=array([5.]), correlation=array([-2.]))
-    """
-
-    name = "expected_distance"
-    larger_is_better = False
-    uses_correlation = True
-    _kind = exact.EXPECTED_DISTANCE
-
-    def blocks(self, queries: Points, candidates: Points) -> Blocks:
-        """Give the costs of all pairs, as inner products in two more dimensions."""
-        return _distance_blocks(queries, candidates, side(queries).variance, side(candidates).variance)
-
-    def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Give means with one more entry: 0 for queries, the root of the total variance for candidates."""
-        spread = np.sqrt(side(candidates).variance).astype(np.float32)
-        still = np.zeros(len(queries), np.float32)
-        return np.column_stack([queries.mean, still]), np.column_stack([candidates.mean, spread])
-
-
-@final
-class MeanDistance(Metric):
-    """Squared Euclidean distance of the means.
-
-    Examples
-    --------
-    >>> points = Points.of(np.array([[0.0], [3.0]]), np.ones((2, 1)))
-    >>> MeanDistance().parts(points, points, np.array([[0, 1]])).score
-    array([9.])
-    """
-
-    name = "mean_distance"
-    larger_is_better = False
-    _kind = exact.MEAN_DISTANCE
-
-    def blocks(self, queries: Points, candidates: Points) -> Blocks:
-        """Give the costs of all pairs, as inner products in two more dimensions."""
-        return _distance_blocks(queries, candidates, np.zeros(len(queries)), np.zeros(len(candidates)))
-
-    def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Give the means."""
-        return queries.mean, candidates.mean
-
-
-@final
-class Cosine(Metric):
-    """Cosine of the means; 0 if a mean is 0.
-
-    Examples
-    --------
-    >>> points = Points.of(np.array([[3.0, 4.0], [1.0, 0.0]]), np.ones((2, 2)))
-    >>> Cosine().parts(points, points, np.array([[0, 1]])).score
-    array([0.6])
-    """
-
-    name = "cosine"
-    larger_is_better = True
-    _kind = exact.COSINE
-
-    def blocks(self, queries: Points, candidates: Points) -> Blocks:
-        """Give minus the cosines of all pairs, as inner products of rows of length 1."""
-        ones, zeros = np.ones(len(queries)), np.zeros(len(candidates))
-        return ProductBlocks(-_directions(queries), _directions(candidates), ones, zeros)
-
-    def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Give the means, scaled to length 1."""
-        return _directions(queries), _directions(candidates)
-
-
-@final
-class LogOdds(Metric):
-    """Log of the Bayes factor of 'linked' against 'unrelated', by the points' own posteriors.
-
-    In each dimension, with u = 1 - s^2 (s at most 1) and D = 1 - tau^2 u_i u_j, it is
-    -(log D + (tau^2 (u_j m_i^2 + u_i m_j^2) - 2 tau m_i m_j) / D) / 2.
-
-    Parameters
-    ----------
-    tau
-        Correlation of linked points in each dimension.
-
-    Examples
-    --------
-    >>> points = Points.of(np.array([[1.0], [1.0], [-1.0]]), np.full((3, 1), 0.1))
-    >>> LogOdds(np.array([0.9])).parts(points, points, np.array([[0, 1], [0, 2]])).score.round(2)
-    array([ 1.27, -7.47])
-    """
-
-    name = "log_odds"
-    larger_is_better = True
-    _kind = exact.LOG_ODDS
-
-    def __init__(self, tau: Float[np.ndarray, " dim"]) -> None:
-        if np.ndim(tau) != 1:
-            raise ValueError(f"tau must have one entry for each latent dimension, got shape {np.shape(tau)}")
-        if not (np.abs(tau) < 1).all():
-            raise ValueError(f"tau must lie strictly between -1 and 1, got {tau}")
-        self._tau = np.ascontiguousarray(tau, np.float64)
-
-    def blocks(self, queries: Points, candidates: Points) -> Blocks:
-        """Give minus the log-odds of all pairs."""
-        self._check_dimensions(queries, candidates)
-        return LogOddsBlocks(queries, candidates, self._tau)
-
-    def proxies(self, queries: Points, candidates: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Give scaled means: with every u at its mean over candidates, the score is a distance from m_i / (tau u)."""
-        self._check_dimensions(queries, candidates)
-        u = np.maximum(1.0 - np.minimum(np.square(candidates.stddev), 1.0).mean(axis=0), 1e-3)
-        tau = np.where(np.abs(self._tau) < 1e-3, 1e-3, self._tau)
-        scale = np.abs(tau) * np.sqrt(u / (1.0 - (tau * u) ** 2))
-        return (scale / (tau * u) * queries.mean).astype(np.float32), (scale * candidates.mean).astype(np.float32)
-
-    def _check_dimensions(self, queries: Points, candidates: Points) -> None:
-        super()._check_dimensions(queries, candidates)
-        if len(self._tau) != queries.n_components:
-            raise ValueError(f"tau has {len(self._tau)} entries, but the points have {queries.n_components} dimensions")
-
-
-def make_metric(metric: str | Metric, tau: Float[np.ndarray, " dim"]) -> Metric:
-    """Give the metric of a name.
-
-    Parameters
-    ----------
-    metric
-        "expected_distance", "log_odds", "mean_distance", "cosine", or a metric.
-    tau
-        The prior's correlation in each dimension, which log-odds need.
-
-    Examples
-    --------
-    >>> make_metric("cosine", np.full(2, 0.99)).larger_is_better
+    >>> make_metric("cosine").larger_is_better
     True
+    >>> def overlap(queries, candidates):
+    ...     return torch.minimum(queries.mean[:, None], candidates.mean).sum(2)
+    >>> make_metric(overlap).name
+    'overlap'
     """
     if isinstance(metric, Metric):
         return metric
-    if metric == LogOdds.name:
-        return LogOdds(tau)
-    for kind in (ExpectedDistance, MeanDistance, Cosine):
-        if metric == kind.name:
-            return kind()
-    raise ValueError(f'metric must be "expected_distance", "log_odds", "mean_distance" or "cosine", not {metric!r}')
+    if isinstance(metric, str):
+        if metric not in METRICS:
+            raise ValueError(f"metric must be one of {', '.join(METRICS)} or a function, got {metric!r}")
+        return METRICS[metric]
+    if not callable(metric):
+        raise TypeError(f"metric must be a name, a Metric or a function of two blocks of points, got {metric!r}")
+    return Metric(getattr(metric, "__name__", type(metric).__name__), metric, larger_is_better=True)
 
 
-def _distance_blocks(
-    queries: Points, candidates: Points, spread_i: Float[np.ndarray, " queries"], spread_j: np.ndarray
-) -> Blocks:
-    """[-2 m_i, a_i, 1] . [m_j, 1, a_j] with a = ||m||^2 + spread."""
-    squares_i, squares_j = (np.square(part.mean, dtype=np.float64).sum(axis=1) for part in (queries, candidates))
-    a_i, a_j = squares_i + spread_i, squares_j + spread_j
-    left, right = (np.empty((len(part), part.n_components + 2), np.float32) for part in (queries, candidates))
-    with np.errstate(over="ignore"):  # what is too large for float32 is left open, and decided in float64
-        np.multiply(queries.mean, -2.0, out=left[:, :-2])
-        left[:, -2], left[:, -1] = a_i, 1.0
-        right[:, :-2] = candidates.mean
-        right[:, -2], right[:, -1] = 1.0, a_j
-    return ProductBlocks(left, right, 2.0 * a_i, 2.0 * a_j)
+def expected_distance(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+    """Compute the expected squared distance ||m_i - m_j||^2 + sum(s_i^2 + s_j^2 - 2 rho s_i s_j).
+
+    Without correlations it is an inner product in d + 1 dimensions and a constant of the query. With them it is summed
+    as (m_i - m_j)^2 + (s_i - s_j)^2 + 2 (1 - rho) s_i s_j with 1 - rho = 2 sigmoid(-2a): no term is negative, so
+    nothing cancels.
+    """
+    a = queries.pre_activation(candidates)
+    if a is None:
+        spread_i, spread_j = (points.stddev.square().sum(1) for points in (queries, candidates))
+        return _squared_distances(queries, candidates, spread_i, spread_j)
+    left, right = (torch.cat([points.mean, points.stddev], dim=1) for points in (queries, candidates))
+    rest = torch.sigmoid(-2.0 * a).mul_(candidates.stddev).mul_(queries.stddev[:, None])
+    return (left[:, None] - right).square_().sum(2).add_(rest.sum(2), alpha=4.0)
 
 
-def _directions(points: Points) -> Float[np.ndarray, "points dim"]:
-    lengths = np.sqrt(np.square(points.mean, dtype=np.float64).sum(axis=1, keepdims=True))
-    return (points.mean / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float32)
+def mean_distance(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+    """Compute the squared Euclidean distance of the means."""
+    nothing_i, nothing_j = (points.mean.new_zeros(len(points)) for points in (queries, candidates))
+    return _squared_distances(queries, candidates, nothing_i, nothing_j)
+
+
+def cosine(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+    """Compute the cosine of the means; 0 if a mean is 0."""
+    left, right = (_directions(points.mean) for points in (queries, candidates))
+    return left @ right.T
+
+
+def inner_product(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+    """Compute the inner product of the means."""
+    return queries.mean @ candidates.mean.T
+
+
+def log_odds(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
+    """Compute the log of the Bayes factor of 'linked' against 'unrelated', by the points' own posteriors.
+
+    In each dimension, with u = 1 - s^2 (s at most 1) and D = 1 - tau^2 u_i u_j, it is
+    -(log D + (tau^2 (u_j m_i^2 + u_i m_j^2) - 2 tau m_i m_j) / D) / 2. Near tau = 1 these differences lose digits. With
+    v = s^2, g = 1 - tau + tau v and x = sqrt(tau) m the same numbers are D = 1 - tau^2 + tau^2 (v_i + u_i v_j) and
+    (x_i - x_j)^2 - x_i^2 g_j - x_j^2 g_i. A negative tau turns the sign of one mean.
+    """
+    size = queries.tau.abs()
+    x, y = queries.mean * size.sqrt().float(), candidates.mean * (size.sqrt() * queries.tau.sign()).float()
+    v, w = (points.stddev.square().clamp(max=1.0) for points in (queries, candidates))
+    g, h = ((1.0 - size).float() + size.float() * part for part in (v, w))
+    square = (size**2).float()
+    D = torch.addcmul((((1.0 - size) * (1.0 + size)).float() + square * v)[:, None], (square * (1.0 - v))[:, None], w)
+    terms = (x[:, None] - y).square_()
+    terms.addcmul_(x.square()[:, None], h, value=-1.0).addcmul_(g[:, None], y.square(), value=-1.0).div_(D)
+    # A logarithm costs as much as all the rest: take it of products of four.
+    for _ in range(2):
+        half = D.shape[2] // 2
+        D[..., :half] *= D[..., D.shape[2] - half :]
+        D = D[..., : D.shape[2] - half]
+    return terms.sum(2).add_(D.log_().sum(2)).mul_(-0.5)
+
+
+def _squared_distances(queries: Points, candidates: Points, spread_i: Tensor, spread_j: Tensor) -> Tensor:
+    size_i, size_j = queries.mean.square().sum(1) + spread_i, candidates.mean.square().sum(1) + spread_j
+    return torch.addmm(size_j, queries.mean, candidates.mean.T, alpha=-2.0).add_(size_i[:, None])
+
+
+def _directions(mean: Tensor) -> Tensor:
+    lengths = torch.linalg.vector_norm(mean, dim=1, keepdim=True)
+    return mean / torch.where(lengths == 0.0, 1.0, lengths)
+
+
+def _expected_distance_parts(m, s, n, t, tau):
+    return np.square(m - n).sum(1), (s**2 + t**2).sum(1)
+
+
+def _mean_distance_parts(m, s, n, t, tau):
+    return np.square(m - n).sum(1), 0.0
+
+
+def _cosine_parts(m, s, n, t, tau):
+    lengths = np.linalg.norm(m, axis=1) * np.linalg.norm(n, axis=1)
+    return (m * n).sum(1) / np.where(lengths == 0.0, 1.0, lengths), 0.0
+
+
+def _inner_product_parts(m, s, n, t, tau):
+    return (m * n).sum(1), 0.0
+
+
+def _log_odds_parts(m, s, n, t, tau):
+    v, w = np.minimum(s, 1.0) ** 2, np.minimum(t, 1.0) ** 2
+    D = (1.0 - tau) * (1.0 + tau) + tau**2 * (v + (1.0 - v) * w)
+    numerator = tau**2 * ((1.0 - w) * m**2 + (1.0 - v) * n**2) - 2.0 * tau * m * n
+    return -0.5 * (numerator / D).sum(1), -0.5 * np.log(D).sum(1)
+
+
+METRICS: dict[str, Metric] = {
+    "expected_distance": Metric(
+        "expected_distance",
+        expected_distance,
+        larger_is_better=False,
+        uses_correlation=True,
+        is_product=True,
+        is_symmetric=True,
+        parts=_expected_distance_parts,
+    ),
+    "log_odds": Metric("log_odds", log_odds, larger_is_better=True, is_symmetric=True, parts=_log_odds_parts),
+    "mean_distance": Metric(
+        "mean_distance",
+        mean_distance,
+        larger_is_better=False,
+        is_product=True,
+        is_symmetric=True,
+        parts=_mean_distance_parts,
+    ),
+    "cosine": Metric("cosine", cosine, larger_is_better=True, is_product=True, is_symmetric=True, parts=_cosine_parts),
+    "inner_product": Metric(
+        "inner_product",
+        inner_product,
+        larger_is_better=True,
+        is_product=True,
+        is_symmetric=True,
+        parts=_inner_product_parts,
+    ),
+}

@@ -1,108 +1,135 @@
-"""What users get back: neighbours, scores, ranks and matches, under the ids of their points."""
+"""What users receive: neighbours, scores, ranks and matches, under the ids of their points."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
-from corrvae.scoring.evaluation import complete_parts
-from corrvae.scoring.found import Found
-from corrvae.scoring.metrics import Metric, Parts
-from corrvae.scoring.named import NamedPoints
+from corrvae.model.posterior import Posterior
+from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
+from corrvae.scoring.search import Parts, parts
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """The best candidates of each query, best first; ``scores, ids = neighbors`` takes it apart.
+    """The best candidates of each query, best first; ``scores, ids = neighbors`` unpacks it.
 
     Attributes
     ----------
     scores
-        A row for each query, or a single row if one id was asked about; not a number where candidates ran out.
+        A row for each query; not a number where candidates ran out.
     ids
-        The candidates, ``None`` where they ran out.
+        The candidates; ``None`` where they ran out.
     parts
-        What makes up the scores: `parts.mean`, `parts.variance` and `parts.correlation` sum to them.
+        What makes up the scores: `parts.mean`, `parts.variance` and `parts.correlation` sum to them. ``None`` for a
+        metric of the user's own.
     query_ids
-        The queries; row numbers if they have no ids.
-    metric
-        The score's name.
-    n_evaluated, n_pairs
-        Pairs whose correlation was computed, and pairs in all; unordered ones where queries are the candidates.
-    recall
-        Of an approximate search, the share of true neighbours found, measured on a sample of the queries; ``None`` for
-        an exact one.
-
-    Examples
-    --------
-    >>> from corrvae import CorrelatedVAE
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-    >>> near = model.kneighbors(7, n_neighbors=3)
-    >>> np.allclose(near.scores, near.parts.mean + near.parts.variance)  # no correlations in this model
-    True
+        The queries.
+    metric, larger_is_better
+        The score's name and direction.
     """
 
     scores: Float[np.ndarray, "*queries neighbors"]
     ids: Shaped[np.ndarray, "*queries neighbors"]
-    parts: Parts
+    parts: Parts | None
     query_ids: Shaped[np.ndarray, "*queries"]
     metric: str
-    n_evaluated: int
-    n_pairs: int
-    recall: float | None = None
+    larger_is_better: bool
+
+    @classmethod
+    def of(
+        cls,
+        queries: Posterior,
+        candidates: Posterior,
+        metric: str | Metric | BlockFunction,
+        positions: Int[np.ndarray, "queries k"],
+        scores: Float[np.ndarray, "queries k"],
+    ) -> "Neighbors":
+        """Return what `corrvae.scoring.nearest` found under ids; no wider than the longest row.
+
+        Examples
+        --------
+        >>> points = Posterior(np.array([[0.0], [2.0]]), np.ones((2, 1)), ids=["ann", "bob"])
+        >>> positions, scores = np.array([[1, -1]]), np.array([[4.0, np.nan]])
+        >>> Neighbors.of(points.take(np.array([0])), points, "mean_distance", positions, scores).ids
+        array([['bob']], dtype=object)
+        """
+        metric = make_metric(metric)
+        width = int((positions >= 0).sum(axis=1).max(initial=0))
+        positions, scores = positions[:, :width], scores[:, :width]
+        there = positions >= 0
+        pairs = np.stack([np.nonzero(there)[0], positions[there]], axis=1)
+        found = parts(queries, candidates, metric, pairs, scores[there])
+        if found is not None:
+            whole = np.full((3, *scores.shape), np.nan)
+            whole[:, there] = found.mean, found.variance, found.correlation
+            found = Parts(whole[0], whole[1], whole[2])
+        ids = candidates.ids[positions] if candidates.n_vertices else np.empty(positions.shape, object)
+        if not there.all():
+            ids = ids.astype(object)
+            ids[~there] = None
+        return cls(scores, ids, found, queries.ids, metric.name, metric.larger_is_better)
 
     def first(self) -> "Neighbors":
-        """Give the neighbours of the first query alone, as single rows."""
-        parts = Parts(self.parts.mean[0], self.parts.variance[0], self.parts.correlation[0])
-        rest = self.metric, self.n_evaluated, self.n_pairs, self.recall
-        return Neighbors(self.scores[0], self.ids[0], parts, self.query_ids[:1].reshape(()), *rest)
+        """Return the neighbours of the first query alone, as single rows."""
+        own = self.parts and Parts(self.parts.mean[0], self.parts.variance[0], self.parts.correlation[0])
+        query = self.query_ids[:1].reshape(())
+        return Neighbors(self.scores[0], self.ids[0], own, query, self.metric, self.larger_is_better)
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each query and neighbour."""
+        there = np.atleast_2d(~np.isnan(self.scores))
+        rows, columns = np.nonzero(there)
+        ids = {"query": np.atleast_1d(self.query_ids)[rows], "rank": columns + 1}
+        return _table({**ids, "neighbor": np.atleast_2d(self.ids)[there]}, self, there)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.scores, self.ids))
 
     def __repr__(self) -> str:
         queries = "1 query" if self.query_ids.size == 1 else f"{self.query_ids.size:,} queries"
-        recall = "" if self.recall is None else f", recall {self.recall:.3f}"
-        return f"Neighbors({queries}, {self.scores.shape[-1]} each, {self.metric}{recall})"
+        return f"Neighbors({queries}, {self.scores.shape[-1]} each, {self.metric})"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PairScores:
-    """Scores of given pairs; ``numpy.asarray`` gives the scores alone.
+    """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 
     Attributes
     ----------
-    scores
-        One for each pair.
-    parts
-        What makes them up.
-    probabilities
-        Calibrated probabilities of a link, if they were asked for.
     id_pairs
         The pairs.
-    metric
-        The score's name.
+    scores
+        One for each pair.
+    parts, metric, larger_is_better
+        As in `Neighbors`.
+    probabilities
+        Calibrated probabilities of a link, if they were asked for.
 
     Examples
     --------
-    >>> from corrvae import CorrelatedVAE
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-    >>> scored = model.score_pairs([(0, 1), (2, 3)])
-    >>> scored.scores.shape, scored.id_pairs.tolist()
-    ((2,), [[0, 1], [2, 3]])
+    >>> found = Parts(np.array([4.0]), np.array([2.0]), np.array([0.0]))
+    >>> result = PairScores(np.array([[7, 8]]), found.score, found, "expected_distance", False)
+    >>> result.to_table().column_names
+    ['source', 'target', 'score', 'mean_part', 'variance_part', 'correlation_part', 'metric', 'better']
     """
 
-    scores: Float[np.ndarray, " pairs"]
-    parts: Parts
-    probabilities: Float[np.ndarray, " pairs"] | None
     id_pairs: Shaped[np.ndarray, "pairs 2"]
+    scores: Float[np.ndarray, " pairs"]
+    parts: Parts | None
     metric: str
+    larger_is_better: bool
+    probabilities: Float[np.ndarray, " pairs"] | None = None
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each pair, in the order they were asked about."""
+        ids = {"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1]}
+        return _table(ids if self.probabilities is None else {**ids, "probability": self.probabilities}, self)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -111,47 +138,36 @@ class PairScores:
         return np.array(self.scores, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"PairScores({_pairs(len(self))}, {self.metric})"
+        return f"PairScores({_count(self)}, {self.metric})"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PairRanks:
-    """Ranks of given (query, target) pairs; ``numpy.asarray`` gives the ranks alone.
+    """Ranks of given (query, target) pairs; ``numpy.asarray`` returns the ranks alone.
 
     Attributes
     ----------
+    id_pairs
+        The pairs.
     ranks
         1 plus the number of other candidates whose score is at least as good as the target's.
     scores
         The targets' scores.
-    parts
-        What makes them up.
-    id_pairs
-        The pairs.
-    metric
-        The score's name.
-    n_evaluated, n_pairs
-        Pairs whose correlation was computed, and pairs in all: the bounds decided the rest.
-
-    Examples
-    --------
-    >>> from corrvae import CorrelatedVAE
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-    >>> nearest = model.kneighbors(7, n_neighbors=1).ids[0]
-    >>> ranks = model.rank_pairs([(7, nearest)])
-    >>> ranks.ranks.tolist(), ranks.metric
-    ([1], 'expected_distance')
+    parts, metric, larger_is_better
+        As in `Neighbors`.
     """
 
+    id_pairs: Shaped[np.ndarray, "pairs 2"]
     ranks: Int[np.ndarray, " pairs"]
     scores: Float[np.ndarray, " pairs"]
-    parts: Parts
-    id_pairs: Shaped[np.ndarray, "pairs 2"]
+    parts: Parts | None
     metric: str
-    n_evaluated: int
-    n_pairs: int
+    larger_is_better: bool
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each pair, in the order they were asked about."""
+        return _table({"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1], "rank": self.ranks}, self)
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -160,7 +176,7 @@ class PairRanks:
         return np.array(self.ranks, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"PairRanks({_pairs(len(self))}, {self.metric})"
+        return f"PairRanks({_count(self)}, {self.metric})"
 
 
 @final
@@ -171,102 +187,55 @@ class Matches:
     Attributes
     ----------
     id_pairs
-        The left point's id and the right point's, in the order of the left points.
+        The ids of the left and of the right point, in the order of the left points.
     scores
         Their scores.
-    parts
-        What makes them up.
-    metric
-        The score's name.
+    parts, metric, larger_is_better
+        As in `Neighbors`.
     one_to_one
         Whether no point is in two pairs.
     exact
         Whether the matching is the best of all; if not, it is the best among each point's nearest candidates.
-
-    Examples
-    --------
-    >>> from corrvae import CorrelatedVAE
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> model = CorrelatedVAE(2, hidden=(8,), max_epochs=1, random_state=0).fit(X)
-    >>> matches = model.match(range(3), range(10, 50))
-    >>> matches, matches.id_pairs[:, 0].tolist(), matches.exact
-    (Matches(3 pairs, expected_distance, one to one), [0, 1, 2], True)
     """
 
     id_pairs: Shaped[np.ndarray, "pairs 2"]
     scores: Float[np.ndarray, " pairs"]
-    parts: Parts
+    parts: Parts | None
     metric: str
+    larger_is_better: bool
     one_to_one: bool
     exact: bool
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each pair."""
+        return _table({"left": self.id_pairs[:, 0], "right": self.id_pairs[:, 1]}, self)
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __repr__(self) -> str:
-        return f"Matches({_pairs(len(self))}, {self.metric}{', one to one' if self.one_to_one else ''})"
+        return f"Matches({_count(self)}, {self.metric}{', one to one' if self.one_to_one else ''})"
 
 
-def gather_neighbors(
-    asked: NamedPoints, among: NamedPoints, metric: Metric, found: Found, recall: float | None = None
-) -> Neighbors:
-    """Put what a search found under ids, with the parts of the scores; no wider than the longest row.
+def _table(
+    columns: dict[str, np.ndarray],
+    result: Neighbors | PairScores | PairRanks | Matches,
+    there: np.ndarray | slice = slice(None),
+) -> pa.Table:
+    """Return columns, then score, its parts, its name and its direction."""
 
-    Examples
-    --------
-    >>> from corrvae.scoring.metrics import MeanDistance
-    >>> from corrvae.scoring.points import Points
-    >>> named = NamedPoints(Points.of(np.array([[0.0], [2.0]]), np.ones((2, 1))), np.array([7, 8]), True)
-    >>> found = Found(np.array([[4.0, np.nan]]), np.array([[1, -1]]), 0, 2)
-    >>> gather_neighbors(named.take(np.array([0])), named, MeanDistance(), found).ids
-    array([[8]])
-    """
-    there = found.positions >= 0
-    width = int(there.sum(axis=1).max(initial=0))
-    positions, scores, there = found.positions[:, :width], found.scores[:, :width], there[:, :width]
-    pairs = np.stack([np.nonzero(there)[0], positions[there]], axis=1)
-    parts = complete_parts(asked.points, among.points, metric, pairs, scores[there])
-    whole = []
-    for part in (parts.mean, parts.variance, parts.correlation):
-        filled = np.full(scores.shape, np.nan)
-        filled[there] = part
-        whole.append(filled)
-    counts = found.n_evaluated, found.n_pairs
-    return Neighbors(scores, ids_at(among.ids, positions), Parts(*whole), asked.ids, metric.name, *counts, recall)
+    def chosen(values: np.ndarray) -> np.ndarray:
+        return np.reshape(values, there.shape)[there] if isinstance(there, np.ndarray) else values
+
+    values = {**columns, "score": chosen(result.scores)}
+    if result.parts is not None:
+        for name in ("mean", "variance", "correlation"):
+            values[f"{name}_part"] = chosen(getattr(result.parts, name))
+    n_rows = len(values["score"])
+    direction = "higher" if result.larger_is_better else "lower"
+    arrays = {name: pa.array(part.tolist() if part.dtype == object else part) for name, part in values.items()}
+    return pa.table({**arrays, "metric": pa.repeat(result.metric, n_rows), "better": pa.repeat(direction, n_rows)})
 
 
-def ids_at(
-    ids: Shaped[np.ndarray, " candidates"], positions: Int[np.ndarray, "*shape"]
-) -> Shaped[np.ndarray, "*shape"]:
-    """Give the ids at positions, and ``None`` at -1.
-
-    Examples
-    --------
-    >>> ids_at(np.array([7, 8]), np.array([[1, 0], [1, -1]]))
-    array([[8, 7],
-           [8, None]], dtype=object)
-    """
-    if not (positions < 0).any():
-        return ids[positions]
-    found = np.full(positions.shape, None, dtype=object)
-    there = positions >= 0
-    found[there] = ids[positions[there]]
-    return found
-
-
-def pair_ids(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Put ids of two sides side by side, whatever their kinds.
-
-    Examples
-    --------
-    >>> pair_ids(np.array([1]), np.array(["a"], dtype=object))
-    array([[1, 'a']], dtype=object)
-    """
-    kind = np.int64 if left.dtype.kind == right.dtype.kind == "i" else object
-    pairs = np.empty((len(left), 2), kind)
-    pairs[:, 0], pairs[:, 1] = left, right
-    return pairs
-
-
-def _pairs(count: int) -> str:
-    return "1 pair" if count == 1 else f"{count:,} pairs"
+def _count(pairs: PairScores | PairRanks | Matches) -> str:
+    return "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"

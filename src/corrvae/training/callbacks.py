@@ -1,51 +1,23 @@
 """Ready-made callbacks: a progress bar, a CSV file, TensorBoard.
 
 A callback is a function of a `Progress`, called after every step. One that holds something open is a context manager
-too; `train` enters and leaves it.
+too; training enters and leaves it.
 """
 
 import csv
-import io
-from collections.abc import Callable, Iterable
+import os
 from pathlib import Path
 from typing import Any, final
 
-from corrvae.drafts import draft_of_file
 from corrvae.errors import DataFileError
-from corrvae.regular import open_regular
 from corrvae.training.history import Progress
 
-Callback = Callable[[Progress], None]
-_SECONDS_BETWEEN_LOOKS = 0.2
-
-
-def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    """Give callbacks as a tuple, and refuse what cannot be called.
-
-    Examples
-    --------
-    >>> check_callbacks([print])
-    (<built-in function print>,)
-    """
-    if not isinstance(callbacks, Iterable):
-        advice = "; for a single one, pass a list of it" if callable(callbacks) else ""
-        raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}{advice}")
-    listed = tuple(callbacks)
-    for position, callback in enumerate(listed):
-        if not callable(callback):
-            raise TypeError(f"callbacks[{position}] is {callback!r}, which cannot be called with a step's progress")
-    return listed
+_SECONDS_BETWEEN_UPDATES = 0.2
 
 
 @final
 class ProgressBar:
-    """A bar on standard error with the epoch, the objective and the time left.
-
-    Examples
-    --------
-    >>> with ProgressBar() as bar:
-    ...     bar(Progress(step=1, max_steps=2, epoch=0.5, seconds=0.1, total=-3.0))
-    """
+    """A bar on standard error with the epoch, the objective and the time left."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -54,13 +26,12 @@ class ProgressBar:
         self._validation = ""
 
     def __enter__(self) -> "ProgressBar":
-        self._validation = ""
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-        self._bar = None
+        self._bar, self._validation = None, ""
 
     def __call__(self, progress: Progress) -> None:
         """Move the bar, a few times a second."""
@@ -68,13 +39,13 @@ class ProgressBar:
             self._bar = _make_bar()
             self._bar.start()
             self._task = self._bar.add_task("training", total=progress.max_steps)
-        elif progress.evaluation is None and progress.seconds - self._shown < _SECONDS_BETWEEN_LOOKS:
+        elif progress.evaluation is None and progress.seconds - self._shown < _SECONDS_BETWEEN_UPDATES:
             return
         if progress.evaluation is not None and "validation_total" in progress.evaluation:
             self._validation = f", validation {progress.evaluation['validation_total']:.2f}"
-        said = f"epoch {progress.epoch:.1f}, objective {progress.total:.2f}{self._validation}"
+        description = f"epoch {progress.epoch:.1f}, objective {progress.total:.2f}{self._validation}"
         self._shown = progress.seconds
-        self._bar.update(self._task, completed=progress.step, description=said)
+        self._bar.update(self._task, completed=progress.step, description=description)
 
 
 def _make_bar() -> Any:
@@ -82,22 +53,23 @@ def _make_bar() -> Any:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
+    return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
+        refresh_per_second=5,
     )
-    return Bar(*columns, console=Console(stderr=True), refresh_per_second=5)
 
 
 @final
 class CSVLog:
     """A CSV file with a row for each evaluation, written as it happens.
 
-    A run that is resumed goes on with the file: rows of steps that it makes again are dropped, so that it leaves the
-    file that an uninterrupted run would have left. A run that begins at its first step begins the file anew.
+    A resumed run continues the file: rows of steps that it takes again are dropped, so that it leaves the file that an
+    uninterrupted run would have left. A run that begins at its first step begins the file anew.
 
     Parameters
     ----------
@@ -114,9 +86,9 @@ class CSVLog:
     ['step,total', '10,-3.5']
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._first: int | None = None  # the first step that was seen of this run
+        self._first: int | None = None  # the first step of this run
         self._begun = False
 
     def __enter__(self) -> "CSVLog":
@@ -131,20 +103,22 @@ class CSVLog:
         self._first = progress.step if self._first is None else self._first
         if progress.evaluation is None:
             return
-        if not (self._begun and self.path.exists()):  # it may have been removed meanwhile
+        if not self._begun:
             self._begin(list(progress.evaluation), self._first)
         with self.path.open("a", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerow(progress.evaluation.values())
 
     def _begin(self, names: list[str], step: int) -> None:
         kept: list[list[str]] = []
-        if self.path.exists():
-            found = _whole_rows(self.path)
-            if found and found[0] != names:
-                raise DataFileError(self.path, f"is not a log of such a run: its first line is not {','.join(names)}")
-            kept = [row for row in found[1:] if len(row) == len(names) and row[0].isdecimal() and int(row[0]) < step]
+        if self.path.exists() and step > 1:
+            header = ",".join(names)
+            first, *rest = self.path.read_text(encoding="utf-8", errors="replace").splitlines() or [header]
+            if first != header and (rest or not header.startswith(first)):  # it may have been cut off: a full disk
+                raise DataFileError(self.path, f"is not the log of this run: its first line is not {header}")
+            whole = (row for row in csv.reader(rest) if len(row) == len(names) and row[0].isdigit())
+            kept = [row for row in whole if int(row[0]) < step]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of_file(self.path) as draft, draft.open("w", newline="", encoding="utf-8") as stream:
+        with self.path.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([names, *kept])
         self._begun = True
 
@@ -164,7 +138,7 @@ class TensorBoardLog:
     'first'
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self._writer: Any = None
 
@@ -181,28 +155,14 @@ class TensorBoardLog:
         if progress.evaluation is None:
             return
         if self._writer is None:
-            self._writer = _make_writer(self.folder, progress.step)
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise ImportError("TensorBoardLog needs TensorBoard: pip install tensorboard") from error
+            # Hides what an interrupted run logged after its last checkpoint.
+            self._writer = SummaryWriter(str(self.folder), purge_step=progress.step)
         for name, value in progress.evaluation.items():
             if name != "step":
                 of_validation = name.startswith("validation_")
                 tag = name.replace("_", "/", 1) if of_validation else f"training/{name}"
                 self._writer.add_scalar(tag, value, progress.step)
-
-
-def _whole_rows(path: Path) -> list[list[str]]:
-    """Read the lines of a file that have an end: a full disk cuts the last one off."""
-    try:
-        with open_regular(path) as stream:
-            text = stream.read().decode("utf-8")
-        return list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataFileError(path, f"is not a log of a run ({error})") from error
-
-
-def _make_writer(folder: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ImportError("TensorBoardLog needs TensorBoard: pip install tensorboard") from error
-    # What a run that was cut off logged after its last checkpoint is hidden.
-    return SummaryWriter(str(folder), purge_step=step)

@@ -1,92 +1,186 @@
-"""What a model is trained on: features, and the graph's edges with their weights."""
+"""From a table and a graph to what is trained on and what is held out for validation."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from corrvae.model import Population
-from corrvae.nn.features import FeatureTable
-from corrvae.nn.rows import Rows
+from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.model.batch import Augment, TrainingData
+from corrvae.nn import FeatureTable
 
-Redraw = Callable[[np.ndarray, np.random.Generator], np.ndarray | sparse.csr_array | sparse.csr_matrix]
+# Vertices and edges of a piece of validation data, and pairs in all: there are too many pairs to evaluate all.
+_VERTICES, _EDGES, _PAIRS = 2048, 4096, 8192
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class TrainingData:
-    """Features, edges and weights.
+class PreparedData:
+    """What a fit trains on.
+
+    Attributes
+    ----------
+    training, validation
+        The data; ``None`` for validation if nothing is held out.
+    weights
+        The weight of each edge of the whole graph in training: the spanning weight, and 0 for an edge at a row held
+        out; ``None`` without a graph.
+    rows, held_out
+        The rows trained on, and those held out.
+    """
+
+    training: TrainingData
+    validation: TrainingData | None
+    weights: Float[np.ndarray, " edges"] | None
+    rows: Int[np.ndarray, " rows"]
+    held_out: Int[np.ndarray, " held"]
+
+
+def prepare_data(
+    matrix: Any,
+    graph: CorrelationGraph | None = None,
+    *,
+    missing: bool = False,
+    sample_weight: Float[np.ndarray, " rows"] | None = None,
+    augment: Augment | None = None,
+    validation_fraction: float = 0.0,
+    batch_size: int = 64,
+    edge_batch_size: int = 256,
+    seed: int = 0,
+    hold_out_seed: int = 0,
+) -> PreparedData:
+    """Hold out rows for validation if asked to, and compute the spanning weights of each part's graph.
 
     Parameters
     ----------
-    table
-        Features of the vertices.
-    edges
-        Pairs of rows of the table. ``None``, or no edge at all, trains a VAE.
-    weights
-        The edges' spanning weights; ``None`` gives each the weight 1, which is right for a forest.
-    total_weight
-        Sum of the weights over the graph (vertices less connected components); ``None`` adds them up.
-    sample_weights
-        One for each vertex, with mean 1.
-    redraw
-        Draws the features of rows anew each time they are met: given row numbers and a generator, it returns a matrix
-        with these rows. What the table holds is then not read.
+    matrix
+        The features of all rows.
+    graph
+        The graph, its vertices in the order of the rows.
+    missing
+        Whether NaN stands for a missing entry.
+    sample_weight
+        A weight for each row.
+    augment
+        Draws features of rows anew for every batch.
+    validation_fraction
+        Share of the rows to hold out, with the edges among them.
+    batch_size, edge_batch_size
+        Vertices and edges that a step draws.
+    seed, hold_out_seed
+        Of the draws of training, and of the rows held out.
 
     Examples
     --------
-    >>> data = TrainingData(FeatureTable(np.eye(4)), np.array([[0, 1], [1, 2]]))
-    >>> data.n_vertices, data.n_edges, data.population.total_weight
-    (4, 2, 2.0)
+    >>> prepared = prepare_data(np.eye(3), CorrelationGraph.from_edges([(0, 1), (1, 2), (0, 2)]))
+    >>> prepared.weights.round(3)
+    array([0.667, 0.667, 0.667])
     """
+    n_rows = matrix.shape[0]
+    everyone = np.arange(n_rows)
+    weights = None if graph is None else np.zeros(graph.n_edges)
 
-    table: FeatureTable
-    edges: Int[np.ndarray, "edges 2"] | None = None
-    weights: Float[np.ndarray, " edges"] | None = None
-    total_weight: float | None = None
-    sample_weights: Float[np.ndarray, " vertices"] | None = None
-    redraw: Redraw | None = None
+    def part(rows: np.ndarray, record: np.ndarray | None) -> TrainingData:
+        whole = len(rows) == n_rows
+        table = FeatureTable(matrix, missing=missing, rows=None if whole else rows)
+        own_weights = None if sample_weight is None else sample_weight[rows]
+        if own_weights is not None:
+            if not own_weights.any():
+                raise ValueError("all rows of a part of the data have sample weight 0; change validation_fraction")
+            own_weights = own_weights / own_weights.mean()
+        own_augment = augment if augment is None or whole else _renumber(augment, rows)
+        data = TrainingData(table, sample_weights=own_weights, augment=own_augment, seed=seed)
+        inner = graph if graph is None or whole else graph[rows]
+        if inner is None or inner.n_edges == 0:
+            return data
+        found = spanning_weights(inner, random_state=seed).weights
+        if record is not None and graph is not None:
+            record[np.isin(graph.edges, rows).all(1)] = found  # rows ascend, so the edges are in the graph's order
+        return replace(data, edges=inner.edges, weights=found)
 
-    def __post_init__(self) -> None:
-        if self.edges is not None and len(self.edges):
-            wrong = np.flatnonzero((self.edges < 0).any(axis=1) | (self.edges >= self.n_vertices).any(axis=1))
-            if len(wrong):
-                edge = tuple(self.edges[wrong[0]].tolist())
-                raise ValueError(f"edge {wrong[0]} is {edge}, but there are rows 0 to {self.n_vertices - 1} only")
-        if self.weights is not None and len(self.weights) != self.n_edges:
-            raise ValueError(f"there are {len(self.weights):,} weights for {self.n_edges:,} edges")
-        if self.sample_weights is not None and len(self.sample_weights) != self.n_vertices:
-            raise ValueError(f"there are {len(self.sample_weights):,} sample weights for {self.n_vertices:,} rows")
+    if validation_fraction == 0.0:
+        training = part(everyone, weights)
+        training = replace(training, batch_size=batch_size, edge_batch_size=edge_batch_size)
+        return PreparedData(training, None, weights, everyone, everyone[:0])
+    held = hold_out(n_rows, None if graph is None else graph.edges, validation_fraction, hold_out_seed)
+    rows, held_out = everyone[~held], everyone[held]
+    training = replace(part(rows, weights), batch_size=batch_size, edge_batch_size=edge_batch_size)
+    validation = exhaustive(part(held_out, None))
+    if training.weights is not None and validation.weights is not None:
+        # Fewer of a graph's edges lie within the rows held out. Their weights are scaled so that the edge term counts
+        # as much, per vertex, as it does in training.
+        per_vertex = training.weights.sum() / training.n_vertices
+        factor = per_vertex * validation.n_vertices / validation.weights.sum()
+        validation = replace(validation, weights=factor * validation.weights)
+    elif training.edges is not None:  # the terms of pairs count as in training, though no edge is held out
+        validation = replace(validation, edges=np.empty((0, 2), np.int64))
+    else:
+        validation = replace(validation, edges=None, weights=None)
+    return PreparedData(training, validation, weights, rows, held_out)
 
-    @property
-    def n_vertices(self) -> int:
-        """Number of rows."""
-        return self.table.shape[0]
 
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return 0 if self.edges is None else len(self.edges)
+def exhaustive(data: TrainingData) -> TrainingData:
+    """Return the same data, gone through in pieces: all vertices and edges, and a fixed sample of pairs."""
+    pieces = max(1, ceil(data.n_vertices / _VERTICES), ceil(data.n_edges / _EDGES))
+    pieces = min(pieces, max(1, data.n_vertices // 2))  # a piece has at least two vertices, which make a pair
+    return replace(data, n_pieces=pieces, max_pairs=ceil(_PAIRS / pieces))
 
-    @property
-    def population(self) -> Population:
-        """The numbers that make means over draws estimates of the whole."""
-        total = self.total_weight
-        if total is None:
-            total = float(self.n_edges if self.weights is None else self.weights.sum(dtype=np.float64))
-        return Population(self.n_vertices, self.n_edges, total)
 
-    def rows(self, vertices: Int[np.ndarray, " rows"], generator: np.random.Generator) -> Rows:
-        """Give the features of some vertices, drawn anew if there is a `redraw`."""
-        if self.redraw is None:
-            return self.table.rows(vertices)
-        features = self.redraw(vertices, generator)
-        expected = (len(vertices), self.table.shape[1])
-        if features.shape != expected:
-            raise ValueError(f"redraw returned features of shape {features.shape} where {expected} was asked for")
-        limit = 1.0 if self.table.sparse_batches else -1.0  # the same way through the networks as the table's rows
-        drawn = FeatureTable(features, missing=self.table.missing, density_limit=limit)
-        return drawn.rows(np.arange(len(vertices)))
+def _renumber(augment: Augment, rows: np.ndarray) -> Augment:
+    return lambda chosen, generator: augment(rows[chosen], generator)
+
+
+def hold_out(n_vertices: int, edges: Int[np.ndarray, "edges 2"] | None, share: float, seed: int) -> np.ndarray:
+    """Return a mask of vertices to hold out, a share of all at random.
+
+    Small connected components (pairs, for instance) are held out whole, so that their edges are not lost. Of large ones
+    single vertices are held out. Every vertex has about the same chance.
+
+    Parameters
+    ----------
+    n_vertices
+        Number of vertices.
+    edges
+        The graph's edges, if there is a graph.
+    share
+        Share of the vertices, between 0 and 1. At least one is held out, and at least one is not.
+    seed
+        Of the draw.
+
+    Examples
+    --------
+    >>> hold_out(6, np.array([[0, 1], [2, 3], [4, 5]]), 0.34, 0).sum()
+    np.int64(2)
+    """
+    if n_vertices < 2:
+        raise ValueError(f"validation_fraction={share} needs at least two rows, got n_samples = {n_vertices}")
+    quota = min(max(1, round(share * n_vertices)), n_vertices - 1)
+    unit = _units(n_vertices, edges, quota)
+    sizes = np.bincount(unit)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    chosen, room = np.zeros(len(sizes), dtype=bool), quota
+    for candidate in order:
+        if sizes[candidate] <= room:
+            chosen[candidate] = True
+            room -= int(sizes[candidate])
+            if room == 0:
+                break
+    return chosen[unit]
+
+
+def _units(n_vertices: int, edges: np.ndarray | None, quota: int) -> np.ndarray:
+    """Number what is held out together: a small component, or a single vertex of a large one."""
+    if edges is None or len(edges) == 0:
+        return np.arange(n_vertices)
+    ones = np.ones(len(edges), dtype=np.int8)
+    adjacency = sparse.coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(n_vertices, n_vertices))
+    _, component = connected_components(adjacency, directed=False)
+    # Components of up to a quarter of what is wanted: a few larger ones would dominate.
+    largest = max(quota // 4, min(2, quota))
+    single = np.bincount(component)[component] > largest
+    named = np.where(single, len(component) + np.arange(n_vertices), component)
+    return np.unique(named, return_inverse=True)[1]

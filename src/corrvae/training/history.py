@@ -1,25 +1,10 @@
-"""What a run reports: its progress while it goes, its history when it is over."""
+"""What a run reports: its progress after each step, its history at the end."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, final
+from typing import final
 
 import numpy as np
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value from a file is a number that a float can hold.
-
-    Examples
-    --------
-    >>> is_number(3), is_number(0.5), is_number(True), is_number(10**400)
-    (True, True, False, False)
-    """
-    return type(value) is float or (type(value) is int and abs(value) < 2**1000)
-
-
-TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
 
 
 @final
@@ -27,9 +12,9 @@ TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
 class History(Mapping[str, np.ndarray]):
     """The terms of the objective at every evaluation of a run, as columns by name.
 
-    ``step``, ``epoch`` and ``seconds`` say when. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
-    ``total`` are means over the steps since the evaluation before, per vertex; the same names after ``validation_`` are
-    those of the validation data, in the proportions that they have in training. ``tau`` is there if it is learned.
+    ``step``, ``epoch`` and ``seconds`` tell when. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
+    ``total`` are means over the steps since the previous evaluation, per vertex. The same names after ``validation_``
+    are those of the validation data, in the proportions that they have in training. ``tau`` is there if it is learned.
 
     Examples
     --------
@@ -40,23 +25,6 @@ class History(Mapping[str, np.ndarray]):
     """
 
     columns: dict[str, list[float]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, columns: Any) -> "History":
-        """Take up columns from a file; a `ValueError` says that they are none.
-
-        Examples
-        --------
-        >>> History.of({"step": [10, 20], "total": [-3.5]})
-        Traceback (most recent call last):
-        ValueError: these are no columns of as many numbers each
-        """
-        lists = isinstance(columns, dict) and all(isinstance(column, list) for column in columns.values())
-        if not lists or len({len(column) for column in columns.values()}) > 1:
-            raise ValueError("these are no columns of as many numbers each")
-        if not all(map(is_number, chain.from_iterable(columns.values()))):
-            raise ValueError("these are no columns of as many numbers each")
-        return cls(columns)
 
     def __getitem__(self, name: str) -> np.ndarray:
         return np.array(self.columns[name])
@@ -84,20 +52,22 @@ class History(Mapping[str, np.ndarray]):
 @final
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Where a run stands after a step.
+    """State of a run after a step.
 
     Attributes
     ----------
     step, max_steps
-        Steps made, and to be made.
+        Steps taken, and steps to take.
     epoch
-        How many times each vertex has been drawn.
+        How many times each vertex has been drawn, on average.
     seconds
-        Time since training began.
+        Time since training began, that of a resumed run included.
     total
-        The objective of this step's batch.
+        The objective at this step's batch.
     evaluation
-        The history's new row, if there was an evaluation after this step.
+        The new row of the history, if there was an evaluation after this step.
+    stopped
+        "finished", "early" or "interrupted" after the last step; ``None`` before.
 
     Examples
     --------
@@ -112,35 +82,4 @@ class Progress:
     seconds: float
     total: float
     evaluation: Mapping[str, float] | None = None
-
-
-@final
-class RunningMeans:
-    """Means of the terms over steps."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.sums: dict[str, float] = {}
-
-    def add(self, values: Mapping[str, float]) -> None:
-        """Take in the terms of a step."""
-        self.count += 1
-        for name, value in values.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-
-    def take(self) -> dict[str, float]:
-        """Give the means, and begin anew."""
-        means = {name: self.sums.get(name, 0.0) / max(1, self.count) for name in TERMS}
-        self.count, self.sums = 0, {}
-        return means
-
-    def state(self) -> dict[str, Any]:
-        """Give the sums as JSON."""
-        return {"count": self.count, "sums": dict(self.sums)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from sums that `state` gave; a `ValueError` says that these are none."""
-        count, sums = state["count"], dict(state["sums"])
-        if type(count) is not int or not all(map(is_number, (count, *sums.values()))) or count < 0:
-            raise ValueError("these are no sums over steps")
-        self.count, self.sums = count, sums
+    stopped: str | None = None

@@ -1,49 +1,51 @@
-"""The training loop."""
+"""The training loop: Adam on unbiased estimates of the objective."""
 
-from collections.abc import Iterator, Sequence
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import final
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, final
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from corrvae.errors import LostRankError
-from corrvae.model import CorrelatedModel
-from corrvae.nn.kernels.choice import pay_off, using
-from corrvae.ranks import Ranks
-from corrvae.threads import computing_with, worth_having
-from corrvae.training.callbacks import Callback, check_callbacks
-from corrvae.training.data import TrainingData
-from corrvae.training.history import History
-from corrvae.training.interrupts import listen_for_interrupt
-from corrvae.training.run import Run, Stopped
-from corrvae.training.settings import TrainingSettings
+from corrvae.errors import CorrvaeError, TrainingError
+from corrvae.model import CorrelatedModel, LearnedTau, TrainingData
+from corrvae.training.distributed import Workers, current_workers, lost_workers_as
+from corrvae.training.history import History, Progress
+from corrvae.training.validation import OBJECTIVE, broken_term, evaluate
+
+Callback = Callable[[Progress], None]
+Stopped = Literal["finished", "early", "interrupted"]
+
+# Most evaluations of a run; fewer if an epoch is longer.
+_EVALUATIONS = 200
+# Models up to so many multiplications a step, with fewer rows, train on one thread: with more, threads wait for each
+# other after every small product, above all beside other programs.
+_SMALL_STEP, _FEW_ROWS = 150_000_000, 2000
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """How a run went.
+    """How a run ended.
 
     Attributes
     ----------
     history
         Every term at every evaluation.
     n_steps
-        Steps made.
+        Steps taken.
     stopped
-        "finished": all steps were made; "early": validation did not improve any more; "interrupted": by Ctrl-C.
+        "finished": all steps were taken; "early": validation stopped improving; "interrupted": by Ctrl-C.
     best_step
         With validation data, the step whose weights the model now has; ``None`` if these are the last ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from corrvae.nn import Decoder, Encoder, FeatureTable, make_likelihood
-    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
-    >>> result = train(model, TrainingData(FeatureTable(np.ones((50, 6)))), TrainingSettings(max_steps=3))
-    >>> result.n_steps, result.stopped
-    (3, 'finished')
     """
 
     history: History
@@ -52,128 +54,353 @@ class TrainingResult:
     best_step: int | None = None
 
 
-# The caller may have turned derivatives off, for something else.
 @torch.inference_mode(False)
 @torch.enable_grad()
 def train(
     model: CorrelatedModel,
     data: TrainingData,
-    settings: TrainingSettings,
     *,
+    max_steps: int,
+    learning_rate: float = 1e-3,
+    warmup_steps: int = 0,
     validation: TrainingData | None = None,
+    patience: int | None = None,
+    device: str = "cpu",
     callbacks: Sequence[Callback] = (),
+    identity: str = "",
 ) -> TrainingResult:
-    """Train a model in place, by Adam on unbiased estimates of its objective.
+    """Train a model in place.
 
-    In a torch process group all processes train one model together, and must make the same call on the same data. A
-    step draws as many vertices, edges and pairs as that of one process, and each process takes a part of them; without
-    dropout and features drawn anew, the steps are those of one process up to rounding. Every process ends with the
-    model. Rank 0 alone looks at the validation data, and reads and writes checkpoints, which any number of processes
-    can go on from.
+    Under torchrun all processes train one model; every process makes the same call (see `training.distributed`).
 
     Parameters
     ----------
     model
-        The model. It is moved to the run's device and stays there.
+        The model. It is moved to the device and stays there.
     data
         What to train on.
-    settings
-        The numbers of the run.
+    max_steps, learning_rate
+        Steps to take, and step size of Adam.
+    warmup_steps
+        Steps over which all terms but the reconstruction grow to their full size.
     validation
-        Data held out. The model ends with the weights that were best on it, at any evaluation.
+        Held-out data in pieces. The model ends with the weights that were best on it at any evaluation.
+    patience
+        Evaluations without improvement after which training stops; ``None``: it does not stop early.
+    device
+        Name of a torch device, or "auto".
     callbacks
-        Functions called with a `Progress` after every step; one that is a context manager too is entered before the
-        first step and left after the last, whatever happens. Of several processes rank 0 calls them; the others call
-        those that have an attribute ``on_every_rank`` that is true. If Ctrl-C came when there was no step left to stop
-        before, a method ``asked_late`` of those that have one is called.
+        Functions called with a `Progress` after every step. One that is a context manager is entered before the first
+        step and left after the last. One with a method ``start`` gets the `Run` before the first step.
+    identity
+        What tells this fit from others; a checkpoint with another identity is not resumed.
 
     Raises
     ------
     TrainingError
         If a term, or a weight, becomes infinite or not a number.
-    LostRankError
-        If another process of the group has ended.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from corrvae.nn import Decoder, Encoder, FeatureTable, make_likelihood
-    >>> model = CorrelatedModel(Encoder(6, 2), Decoder(2, 6), make_likelihood("gaussian", 6))
+    >>> from corrvae.model import build_model
+    >>> from corrvae.model.families import Independent
+    >>> from corrvae.nn import FeatureTable
     >>> data = TrainingData(FeatureTable(np.ones((50, 6))), np.array([[0, 1], [1, 2]]))
-    >>> train(model, data, TrainingSettings(max_steps=20, evaluate_every=10)).history["step"]
-    array([10, 20])
+    >>> train(build_model(6, 2, family=Independent()), data, max_steps=3).n_steps
+    3
     """
-    _check(model, data, settings, validation)
+    if data.n_vertices == 0:
+        raise ValueError("there are no rows to train on")
     callbacks = check_callbacks(callbacks)
-    run = Run(model, data, settings, validation)
-    callbacks = [callback for callback in callbacks if run.ranks.is_first or getattr(callback, "on_every_rank", False)]
+    workers = current_workers()
+    model.to(choose_device(device))
+    run = Run(
+        model,
+        data,
+        max_steps=max_steps,
+        learning_rate=learning_rate,
+        warmup_steps=warmup_steps,
+        validation=validation,
+        patience=patience,
+        identity=identity,
+        workers=workers,
+    )
     mode = model.training
     model.train()
     try:
-        with (
-            using(pay_off(data.n_vertices)),
-            computing_with(_n_threads(model, data, settings)),
-            _entered(callbacks, run.ranks),
-        ):
-            with listen_for_interrupt() as run.interrupt:
+        with _limited_threads(model, data), ExitStack() as stack:
+            for callback in callbacks:
+                if workers.is_main and hasattr(callback, "__enter__"):
+                    stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
+                if hasattr(callback, "start"):
+                    callback.start(run)  # pyright: ignore[reportFunctionMemberAccess]
+            with _catch_interrupt() as interrupt, lost_workers_as(_lost(run, callbacks)):
                 while run.stopped is None:
-                    progress = run.advance()
-                    with run.by_itself():
-                        for callback in callbacks:
-                            callback(progress)
-                    if run.asked and run.stopped is None:
-                        run.stopped = "interrupted"
-                    with run.by_itself():
-                        run.save_if_due()
-                run.tell_failure()
-            with run.ranks.agreed():
-                if run.interrupt.asked and run.stopped != "interrupted":
-                    _tell_late_request(callbacks)
-    except LostRankError as error:
-        raise run.lost(error) from error
+                    progress = run.advance(interrupt)
+                    for callback in callbacks if workers.is_main else ():
+                        callback(progress)
+        if run.best_weights is not None:
+            model.load_state_dict(run.best_weights)
+        run.check_weights()
+    except TrainingError as error:
+        raise TrainingError(error.step, error.term, error.rows, run.checkpoint) from error
     finally:
         run.close()
         model.train(mode)
-    run.finish()
-    return TrainingResult(run.history, run.step, run.stopped or "finished", run.best.step)
+    return TrainingResult(run.history, run.step, run.stopped or "finished", run.best_step)
 
 
-def _n_threads(model: CorrelatedModel, data: TrainingData, settings: TrainingSettings) -> int | None:
-    """Say with how many threads to train; ``None``: with all that there are."""
-    n_drawn, n_edges = min(settings.vertex_batch, data.n_vertices), min(settings.edge_batch, data.n_edges)
-    n_rows = min(data.n_vertices, n_drawn + 2 * n_edges)
-    n_pairs = n_drawn * (n_drawn - 1) // 2 if settings.pair_batch is None else settings.pair_batch
-    return worth_having(data.n_vertices, model.products_a_step(n_rows, n_edges + n_pairs))
+@final
+class Run:
+    """A run between two steps: all that a checkpoint holds.
+
+    Attributes
+    ----------
+    step : int
+        Steps taken.
+    history : History
+        The evaluations.
+    best_step, best_weights
+        The best evaluation on validation data, and a copy of the weights at it.
+    stopped : str or None
+        Why the run is over; ``None`` while it is not.
+    between_steps : bool
+        Whether the state is one to save: not while a step is being taken.
+    checkpoint : pathlib.Path or None
+        Where the state was last saved.
+    """
+
+    checkpoint: Path | None
+
+    def __init__(
+        self,
+        model: CorrelatedModel,
+        data: TrainingData,
+        *,
+        max_steps: int,
+        learning_rate: float,
+        warmup_steps: int,
+        validation: TrainingData | None,
+        patience: int | None,
+        identity: str,
+        workers: Workers,
+    ) -> None:
+        self.model, self.data, self.validation, self.workers = model, data, validation, workers
+        self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
+        self.evaluate_every = max(data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, maximize=True, fused=True)
+        self.step, self.history = 0, History()
+        self.stopped: Stopped | None = None
+        self.best_value, self.best_step, self.best_weights, self.stale = -math.inf, None, None, 0
+        self.between_steps, self.checkpoint = True, None
+        self._sums: dict[str, float] = {}
+        self._generator = torch.Generator(model.device)
+        self._terms = workers.wrap(model, lambda: model(model.family.draw(data, 0).to(model.device), self._generator))
+        self._begun = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent, that of an interrupted run included."""
+        return time.monotonic() - self._begun
+
+    @property
+    def epoch(self) -> float:
+        """How many times each vertex has been drawn, on average."""
+        return self.step / self.data.vertex_draws.per_epoch
+
+    def advance(self, interrupt: threading.Event) -> Progress:
+        """Take a step, and evaluate if it is time to."""
+        warmup = min(1.0, self.step / self.warmup_steps) if self.warmup_steps else 1.0
+        batch = self.model.family.draw(self.data, self.step)
+        batch = self.workers.share(batch).to(self.model.device)
+        # As draws, noise depends on the seed and the step alone.
+        self._generator.manual_seed(int(np.random.SeedSequence((self.data.seed, 3, self.step)).generate_state(1)[0]))
+        terms = self._terms(batch, self._generator)
+        self.optimizer.zero_grad(set_to_none=True)
+        terms.total(warmup).backward()
+        values, asked = self.workers.average(terms.numbers(warmup), interrupt.is_set())
+        if not math.isfinite(values["total"]):
+            self.check_weights()
+            errors = self.workers.gather(broken_term(terms, batch, self.step, self.data.table))
+            raise next((error for error in errors if error.term != OBJECTIVE), errors[0])
+        self.between_steps = False
+        self.optimizer.step()
+        self.step += 1
+        for name, value in values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        row = None
+        if self.step % self.evaluate_every == 0 or self.step == self.max_steps:
+            row = self._evaluate()
+        if self.stopped is None and self.step >= self.max_steps:
+            self.stopped = "finished"
+        if self.stopped is None and asked:
+            self.stopped = "interrupted"
+        self.between_steps = True
+        return Progress(self.step, self.max_steps, self.epoch, self.seconds, values["total"], row, self.stopped)
+
+    def _evaluate(self) -> dict[str, float]:
+        since = self.step - (int(self.history.columns["step"][-1]) if self.history.n_rows else 0)
+        row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": self.seconds}
+        row |= {name: value / since for name, value in self._sums.items()}
+        self._sums = {}
+        if isinstance(self.model.tau, LearnedTau):
+            row["tau"] = float(self.model.tau().detach().mean())
+        if self.validation is not None:
+            found = self.workers.from_main(partial(self._validate, self.validation))
+            row |= {f"validation_{name}": value for name, value in found.items()}
+            self._compare(found["total"])
+        self.history.append(row)
+        return row
+
+    def _validate(self, data: TrainingData) -> dict[str, float]:
+        try:
+            return evaluate(self.model, data, seed=data.seed, step=self.step)
+        except TrainingError as error:
+            raise TrainingError(error.step, f"{error.term} of the validation data", error.rows) from error
+
+    def _compare(self, value: float) -> None:
+        if value > self.best_value:
+            self.best_value, self.best_step, self.stale = value, self.step, 0
+            self.best_weights = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        elif self.step > self.warmup_steps:  # before, the objective is not yet what is being evaluated
+            self.stale += 1
+        if self.patience is not None and self.stale >= self.patience:
+            self.stopped = "early"
+
+    def close(self) -> None:
+        """Release the other workers, whether or not the run is over."""
+        self.workers.unwrap(self._terms)
+
+    def check_weights(self) -> None:
+        """Raise a `TrainingError` if a weight is infinite or not a number."""
+        for name, parameter in self.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise TrainingError(self.step, f"the weight {name}")
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return the state as JSON and tensors."""
+        document = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "sums": self._sums,
+            "history": self.history.columns,
+            "best": None if self.best_step is None else [self.best_value, self.best_step],
+            "stale": self.stale,
+            "stopped": self.stopped,
+        }
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in (self.best_weights or {}).items()}
+        for index, values in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in values.items()}
+        return document, {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def restore(self, document: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Continue from a state that `state` returned."""
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        self.model.load_state_dict(parts["model"])
+        optimizer = self.optimizer.state_dict()
+        for name, tensor in parts["optimizer"].items():
+            index, _, key = name.partition(".")
+            optimizer["state"].setdefault(int(index), {})[key] = tensor
+        for index, values in optimizer["state"].items():
+            if values.keys() != {"step", "exp_avg", "exp_avg_sq"}:
+                raise ValueError(f"it lacks part of the optimizer's state of parameter {index}")
+        self.optimizer.load_state_dict(optimizer)
+        self.step, self.stale, self._sums = int(document["step"]), int(document["stale"]), dict(document["sums"])
+        self.history = History({name: list(column) for name, column in document["history"].items()})
+        if document["best"] is not None:
+            self.best_value, self.best_step = document["best"]
+            device = self.model.device
+            self.best_weights = {name: tensor.to(device) for name, tensor in parts["best"].items()}
+        self._begun = time.monotonic() - float(document["seconds"])
+        if document["stopped"] == "early" or self.step >= self.max_steps:
+            self.stopped = "finished" if self.step >= self.max_steps else "early"
+
+
+def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Return callbacks as a tuple; raise a `TypeError` if one cannot be called.
+
+    Examples
+    --------
+    >>> check_callbacks([print])
+    (<built-in function print>,)
+    """
+    if callable(callbacks) or not hasattr(callbacks, "__iter__"):
+        raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}")
+    for position, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise TypeError(f"callbacks[{position}] is {callback!r}, which cannot be called")
+    return tuple(callbacks)
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of this name; "auto" takes CUDA, then MPS, then the CPU.
+
+    Examples
+    --------
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError, AttributeError) as error:  # each kind of device has its own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f'device={name!r} cannot be used here ({reason}); use "auto" or "cpu"') from error
+    return device
+
+
+def _lost(run: Run, callbacks: Sequence[Callback]) -> Callable[[str], Exception]:
+    """Return the error of a run that lost a worker, after a last checkpoint if no step is half done."""
+
+    def error(reason: str) -> Exception:
+        saving = [callback for callback in callbacks if hasattr(callback, "save")]
+        if run.workers.is_main and run.between_steps:
+            for callback in saving:
+                callback.save()  # pyright: ignore[reportFunctionMemberAccess]
+        saved = run.checkpoint is not None if run.workers.is_main else bool(saving)
+        advice = "resume from its checkpoint (corrvae fit --resume)" if saved else "there is no checkpoint"
+        return CorrvaeError(f"another worker of this run ended after {run.step:,} steps ({reason}); {advice}")
+
+    return error
 
 
 @contextmanager
-def _entered(callbacks: Sequence[Callback], ranks: Ranks) -> Iterator[None]:
-    """Enter those callbacks that can be, and leave them at the end; what that fails by is told to all ranks."""
-    with ExitStack() as stack:
-        with ranks.agreed():
-            for callback in callbacks:
-                if hasattr(callback, "__enter__"):
-                    stack.enter_context(callback)  # pyright: ignore[reportArgumentType]
+def _catch_interrupt() -> Iterator[threading.Event]:
+    """Collect Ctrl-C while training, so that the step is finished; the second one interrupts at once."""
+    asked = threading.Event()
+    previous = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or previous in (None, signal.SIG_IGN):  # handled outside Python, or ignored: a job in the background
+        yield asked
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def _limited_threads(model: CorrelatedModel, data: TrainingData) -> Iterator[None]:
+    """Use one thread for small models."""
+    n_rows = min(data.n_vertices, data.batch_size + 2 * data.edge_batch_size)
+    products = n_rows * sum(parameter.numel() for parameter in model.parameters())
+    threads = torch.get_num_threads()
+    if data.n_vertices < _FEW_ROWS and products <= _SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
         yield
-        with ranks.agreed():
-            stack.pop_all().close()
-
-
-def _tell_late_request(callbacks: Sequence[Callback]) -> None:
-    """Tell those who want to know it that training was asked to stop as it came to its end by itself."""
-    for callback in callbacks:
-        if hasattr(callback, "asked_late"):
-            callback.asked_late()  # pyright: ignore[reportFunctionMemberAccess]
-
-
-def _check(
-    model: CorrelatedModel, data: TrainingData, settings: TrainingSettings, validation: TrainingData | None
-) -> None:
-    if data.n_vertices == 0:
-        raise ValueError("there are no rows to train on")
-    if model.pair_network is not None and data.n_edges and settings.vertex_batch < 2:
-        raise ValueError("vertex_batch must be at least 2 with a pair network: its non-edge term needs a pair")
-    if settings.patience is not None and validation is None:
-        raise ValueError("patience needs validation data to stop early on")
-    if validation is not None and validation.n_vertices == 0:
-        raise ValueError("there are no rows to validate on")
+    finally:
+        torch.set_num_threads(threads)

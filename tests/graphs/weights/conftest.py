@@ -1,11 +1,11 @@
 import pytest
 
-from corrvae.graphs.weights import small
+from corrvae.graphs.weights import plan
 
 
 @pytest.fixture(scope="module", autouse=True)
 def no_small_graphs():
-    """Send the small graphs of these tests the way of large ones; what is small has a test file of its own."""
-    largest, small.LARGEST = small.LARGEST, 0
+    """Solve the small graphs of these tests by the method of large ones; the dense inverse has tests of its own."""
+    largest, plan.LARGEST_DENSE = plan.LARGEST_DENSE, 0
     yield
-    small.LARGEST = largest
+    plan.LARGEST_DENSE = largest

@@ -6,13 +6,13 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from corrvae.graphs import spanning_weights
-from corrvae.graphs.weights.cuts import plan_cuts
-from corrvae.graphs.weights.exact import blas_threads, build_structures, invert_core, solve_structure
+from corrvae.graphs.weights.exact import build_structures, invert_core, limit_blas_threads, solve_exact
 from corrvae.graphs.weights.kernels import dense
+from corrvae.graphs.weights.kernels.ordering import choose_cuts
 from corrvae.graphs.weights.pattern import order_pieces, split_into_pieces
-from corrvae.monitor import Cancelled, Monitor
+from corrvae.graphs.weights.progress import Cancelled, Monitor
 from support.elimination import conductance_matrix, exact_resistances, matrix_resistances
-from support.resistance import conductances_of, from_networkx, pinv_weights, scale_free, two_communities
+from support.resistance import conductances_of, from_networkx, scale_free, solved_weights, two_communities
 
 
 def random_core(k: int, seed: int = 0, spread: float = 1.0) -> np.ndarray:
@@ -88,19 +88,19 @@ def test_pieces_without_a_core_share_a_structure():
     graph = from_networkx(nx.disjoint_union_all(graphs), seed=1)
     pieces, monitor = split_into_pieces(graph), Monitor()
     ordering = order_pieces(pieces, monitor)
-    cuts = plan_cuts(pieces, ordering, np.inf)
+    cuts = choose_cuts(pieces.starts, ordering, np.inf)
     structures = build_structures(pieces, ordering, cuts, np.arange(4), monitor)
-    assert [structure.columns.size - 1 - structure.first for structure in structures] == [0, 90, 100]
+    assert [structure.core_size for structure in structures] == [0, 90, 100]
     assert sorted(np.concatenate([structure.later_edges for structure in structures])) == list(range(graph.n_edges))
 
-    truth = pinv_weights(graph) / graph.conductances
+    truth = solved_weights(graph) / graph.conductances
     for structure in structures:  # each writes its own edges only
-        resistances = np.full(graph.n_edges, -1.0)
-        solve_structure(structure, graph.conductances, resistances, monitor)
+        resistances = solve_exact([structure], graph.conductances, 1, monitor)
         mine = np.zeros(graph.n_edges, bool)
         mine[structure.later_edges] = True
         assert np.allclose(resistances[mine], truth[mine], rtol=1e-9)
-        assert np.all(resistances[~mine] == -1.0)
+        assert np.all(resistances[~mine] == 0.0)
+    assert np.allclose(solve_exact(structures, graph.conductances, 1, monitor), truth, rtol=1e-9)
     without = build_structures(pieces, ordering, cuts, np.array([0, 2]), monitor)
     assert len(without) == 2
 
@@ -119,10 +119,10 @@ def test_threads_are_limited_for_a_while():
     np.linalg.inv(random_core(3))
     before = counts()
     assert before
-    with blas_threads(1, Monitor()):
+    with limit_blas_threads(1, Monitor()):
         assert set(counts()) == {1}
     assert counts() == before
-    with pytest.raises(RuntimeError, match="broken"), blas_threads(1, Monitor()):
+    with pytest.raises(RuntimeError, match="broken"), limit_blas_threads(1, Monitor()):
         raise RuntimeError("broken")
     assert counts() == before
 

@@ -1,14 +1,14 @@
-from dataclasses import fields
-
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corrvae.graphs import CorrelationGraph
-from corrvae.graphs.weights.pattern import Pieces, build_structure, order_pieces, pattern_bytes, split_into_pieces
-from corrvae.monitor import Cancelled, Monitor
+from corrvae.graphs import CorrelationGraph, SpanningPlan
+from corrvae.graphs.weights.kernels.adjacency import Pieces
+from corrvae.graphs.weights.kernels.ordering import LARGEST_DEGREE, choose_cuts, cut_at_degree
+from corrvae.graphs.weights.pattern import build_structure, order_pieces, split_into_pieces
+from corrvae.graphs.weights.progress import Cancelled, Monitor
 from support.elimination import column_pairs, symbolic_fill
 from support.graphs import graphs
 from support.resistance import from_networkx, scale_free
@@ -78,12 +78,10 @@ def test_the_core_comes_after_all_that_is_eliminated():
     pieces, monitor = split_into_pieces(scale_free(300)), Monitor()
     ordering = order_pieces(pieces, monitor, degree_limit=6)
     n_pivots = np.diff(ordering.piece_pivots)
-    assert ordering.piece_ordered[0] < pieces.n_vertices
+    assert ordering.pivot_sizes.sum() < pieces.n_vertices
     for n_eliminated in (n_pivots, n_pivots - 1, np.zeros(1, np.int64)):
         structure = build_structure(pieces, ordering, np.array([0]), n_eliminated, monitor)
-        cut = int(n_eliminated[0])
-        begin = ordering.pivot_starts[cut] if cut < n_pivots[0] else ordering.piece_ordered[0]
-        assert structure.first == begin
+        assert structure.first == ordering.pivot_sizes[: int(n_eliminated[0])].sum()
         assert structure.later_edges.size == pieces.kept.size
 
 
@@ -91,11 +89,7 @@ def test_the_analysis_takes_no_more_than_announced():
     graph = scale_free(2000)
     pieces, monitor = split_into_pieces(graph), Monitor()
     ordering = order_pieces(pieces, monitor, degree_limit=6)
-    held = sum(getattr(pieces, field.name).nbytes for field in fields(pieces))
-    held += sum(getattr(ordering, field.name).nbytes for field in fields(ordering))
-    assert held < pattern_bytes(graph)
-    larger = from_networkx(nx.disjoint_union(graph.to_networkx(), graph.to_networkx()))
-    assert pattern_bytes(larger) == 2 * pattern_bytes(graph)
+    assert sum(array.nbytes for array in (*pieces, *ordering)) < SpanningPlan(graph)._pattern_bytes
 
 
 def test_an_interrupted_analysis_is_not_used():
@@ -107,3 +101,56 @@ def test_an_interrupted_analysis_is_not_used():
         order_pieces(pieces, monitor)
     with pytest.raises(Cancelled):
         build_structure(pieces, ordering, np.array([0]), np.array([1]), monitor)
+
+
+@pytest.fixture(scope="module")
+def analysed():
+    graph = nx.disjoint_union_all(
+        [nx.barabasi_albert_graph(700, 4, seed=1), nx.grid_2d_graph(20, 20), nx.complete_graph(90)]
+    )
+    pieces = split_into_pieces(from_networkx(graph))
+    return pieces, order_pieces(pieces, Monitor())
+
+
+def cut(analysed, budget):
+    pieces, ordering = analysed
+    return choose_cuts(pieces.starts, ordering, float(budget))
+
+
+def test_bytes_are_those_of_columns_front_and_core(analysed):
+    cuts = cut(analysed, np.inf)
+    assert cuts.core_sizes[2] == 90
+    assert 64 <= cuts.core_sizes[0] < 700
+    for piece in range(3):
+        structure = build_structure(*analysed, np.array([piece]), cuts.n_eliminated[[piece]], Monitor())
+        assert structure.core_size == cuts.core_sizes[piece]
+        fronts = structure.ends - structure.starts + np.diff(structure.tail_pointers)
+        room = 8 * structure.columns[-1] + 4 * structure.tails.size + 8 * max(fronts, default=0) ** 2
+        assert cuts.bytes[piece] == room + 8 * cuts.core_sizes[piece] ** 2
+
+
+def test_a_tight_budget_is_kept_and_costs_time(analysed):
+    free = cut(analysed, np.inf)
+    least = cut(analysed, 0.0)
+    budget = 0.5 * (free.bytes[0] + least.bytes[0])
+    tight = cut(analysed, budget)
+    assert tight.bytes[0] <= budget
+    assert tight.seconds[0] > free.seconds[0]
+    assert tight.n_eliminated[0] != free.n_eliminated[0]
+
+
+def test_what_cannot_fit_is_cut_where_it_needs_least(analysed):
+    least = cut(analysed, 0.0)
+    for budget in (1e5, 5e5, 1e6, np.inf):
+        assert np.all(least.bytes <= cut(analysed, budget).bytes)
+
+
+def test_a_sketch_eliminates_only_vertices_of_few_neighbours(analysed):
+    cuts = cut_at_degree(analysed[0].starts, analysed[1], LARGEST_DEGREE)
+    assert cuts.n_eliminated[2] == 0
+    assert cuts.core_sizes[2] == 90
+    structure = build_structure(*analysed, np.arange(3), cuts.n_eliminated, Monitor())
+    lengths = np.diff(structure.columns)[: structure.first]
+    assert lengths.max() <= LARGEST_DEGREE
+    assert cuts.bytes.sum() == 8 * structure.columns[-1] + 4 * structure.tails.size
+    assert cuts.core_sizes.sum() == analysed[0].n_vertices - structure.first

@@ -3,45 +3,34 @@
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.linalg import lapack
 
-from corrvae.graphs.weights.cuts import Cuts
 from corrvae.graphs.weights.kernels import dense
-from corrvae.graphs.weights.kernels.elimination import back_substitute, dense_core, eliminate, read_resistances
-from corrvae.graphs.weights.kernels.symbolic import Structure
-from corrvae.graphs.weights.pattern import Ordering, Pieces, build_structure
-from corrvae.monitor import Monitor
+from corrvae.graphs.weights.kernels.adjacency import Pieces
+from corrvae.graphs.weights.kernels.elimination import (
+    Structure,
+    back_substitute,
+    dense_core,
+    eliminate,
+    read_resistances,
+)
+from corrvae.graphs.weights.kernels.ordering import Cuts, Ordering
+from corrvae.graphs.weights.pattern import build_structure
+from corrvae.graphs.weights.progress import Monitor
 
 # Below this the inverse of the core may lose more than nine of its sixteen digits; star-mesh elimination takes over.
 _SMALLEST_RECIPROCAL_CONDITION = 1e-7
 _BLAS = threading.Lock()
 
 
-@contextmanager
-def blas_threads(n_threads: int, monitor: Monitor) -> Iterator[None]:
-    """Limit the linear algebra library to this many threads for a while.
-
-    The limit belongs to the whole process, so one caller at a time may change it; others wait for their turn.
-    """
-    from threadpoolctl import threadpool_limits
-
-    while not _BLAS.acquire(timeout=0.1):
-        monitor.check()
-    try:
-        with threadpool_limits(n_threads, user_api="blas"):
-            yield
-    finally:
-        _BLAS.release()
-
-
 def build_structures(
     pieces: Pieces, ordering: Ordering, cuts: Cuts, chosen: Int[np.ndarray, " chosen"], monitor: Monitor
 ) -> list[Structure]:
-    """One structure for all chosen pieces that are eliminated to the end, and one for each that leaves a core."""
+    """Return one structure for all chosen pieces that are eliminated to the end, and one for each that has a core."""
     has_core = cuts.core_sizes[chosen] > 0
     groups = [chosen[~has_core], *chosen[has_core].reshape(-1, 1)]
     return [
@@ -51,20 +40,26 @@ def build_structures(
     ]
 
 
-def solve_structure(
-    structure: Structure,
-    conductances: Float[np.ndarray, " edges"],
-    resistances: Float[np.ndarray, " edges"],
-    monitor: Monitor,
-) -> None:
-    """Write the exact resistance across every edge of the structure to `resistances`."""
+def solve_exact(
+    structures: list[Structure], conductances: Float[np.ndarray, " edges"], n_threads: int, monitor: Monitor
+) -> Float[np.ndarray, " edges"]:
+    """Return the resistance across every edge of the structures, zero for other edges."""
+    resistances = np.zeros(conductances.size)
+    has_core = any(structure.core_size for structure in structures)
+    with limit_blas_threads(n_threads, monitor) if has_core else nullcontext():
+        for structure in structures:
+            _solve_structure(structure, conductances, resistances, monitor)
+    return resistances
+
+
+def _solve_structure(structure: Structure, conductances: np.ndarray, resistances: np.ndarray, monitor: Monitor) -> None:
     n_positions = structure.columns.size - 1
     monitor.phase("eliminating", n_positions)
     elimination = eliminate(structure, conductances, monitor.control)
     monitor.check()
     core = np.zeros((0, 0))
-    if structure.first < n_positions:
-        monitor.phase(f"core of {n_positions - structure.first:,} vertices")
+    if structure.core_size:
+        monitor.phase(f"core of {structure.core_size:,} vertices")
         core = dense_core(structure, elimination, conductances, monitor.control)
         monitor.check()
         invert_core(core, monitor)
@@ -99,18 +94,34 @@ def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> None:
     dense.resistances_from_inverse(core, scale)
 
 
-def _invert_from_factor(core: Float[np.ndarray, "k k"]) -> None:
-    """LAPACK's dpotri, in place, on the lower triangle.
+def _invert_from_factor(core: np.ndarray) -> None:
+    """Run LAPACK's dpotri, in place, on the lower triangle.
 
     Called through its address because SciPy's wrapper holds the interpreter's lock, and with it Ctrl-C, for minutes.
     """
     from numba.extending import get_cython_function_address
 
-    integer = ctypes.c_int
+    pointer = ctypes.POINTER(ctypes.c_int)
     address = get_cython_function_address("scipy.linalg.cython_lapack", "dpotri")
-    pointer = ctypes.POINTER(integer)
     dpotri = ctypes.CFUNCTYPE(None, ctypes.c_char_p, pointer, ctypes.c_void_p, pointer, pointer)(address)
-    order, status = integer(core.shape[0]), integer(0)
+    order, status = ctypes.c_int(core.shape[0]), ctypes.c_int(0)
     dpotri(b"U", ctypes.byref(order), core.ctypes.data, ctypes.byref(order), ctypes.byref(status))
     if status.value != 0:
         raise ArithmeticError(f"the inverse of a core of {core.shape[0]} vertices failed at row {status.value - 1}")
+
+
+@contextmanager
+def limit_blas_threads(n_threads: int, monitor: Monitor) -> Iterator[None]:
+    """Limit the linear algebra library to this many threads.
+
+    The limit belongs to the whole process, so one caller at a time may change it; others wait for their turn.
+    """
+    from threadpoolctl import threadpool_limits
+
+    while not _BLAS.acquire(timeout=0.1):
+        monitor.check()
+    try:
+        with threadpool_limits(n_threads, user_api="blas"):
+            yield
+    finally:
+        _BLAS.release()

@@ -1,40 +1,33 @@
 """Solutions of L x = b for many columns at once, as accurate as the weakest link of the graph needs.
 
-Conjugate gradients can be stopped when the residual r is small, but what counts here is the error of x across every
-edge, and that is bounded by r' D^-1 r / lambda, with lambda the smallest eigenvalue of D^-1/2 L D^-1/2 but zero. Where
-communities hang together by a few weak links lambda is tiny and the residual says nothing about those links, so lambda
-is estimated first (Lanczos) and the solves go on until the bound is met.
+Conjugate gradients could stop when the residual r is small, but what counts here is the error of x across every edge,
+and that is bounded by r' D^-1 r / lambda, with lambda the smallest nonzero eigenvalue of D^-1/2 L D^-1/2. Where
+communities are joined by a few weak links lambda is tiny and the residual says nothing about those links, so lambda is
+estimated first (Lanczos) and iterations continue until the bound is met.
 """
 
 from collections import deque
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs.weights.kernels import projection
-from corrvae.monitor import Monitor
+from corrvae.graphs.weights.progress import Monitor
 
 _ERROR = 0.01  # of a column across any edge, in units of what one random sign contributes
 _MAX_ITERATIONS = 5_000
 _LANCZOS_STEPS = 300
-_WELL_CONNECTED = 0.05, 1e4  # smallest eigenvalue and largest ratio of conductances that need no special care
+_WELL_CONNECTED = 0.05, 1e4  # smallest eigenvalue and largest ratio of conductances for single precision
 _WINDOW = 10  # iterations whose gain must be negligible too, where the eigenvalue is small and may be overestimated
 
 
 @final
 class LaplacianSolver:
-    """Solver for one weighted graph, connected or not.
-
-    Parameters
-    ----------
-    tails, heads, conductances, n_vertices
-        The graph; every vertex has an edge.
-    monitor
-        Asked whether to stop.
+    """Solver for one weighted graph, connected or not, in which every vertex has an edge.
 
     Attributes
     ----------
@@ -67,10 +60,10 @@ class LaplacianSolver:
     def solve(
         self, residual: Float[np.ndarray, "vertices width"], monitor: Monitor
     ) -> tuple[Float[np.ndarray, "vertices width"], bool]:
-        """Solve L x = residual, which is overwritten; tell whether every column reached its accuracy."""
+        """Solve L x = residual, which is overwritten; return x and whether every column reached its accuracy."""
         x = np.zeros_like(residual)
-        direction = np.empty_like(residual)
-        norms = projection.preconditioned(residual, self.inverse_degrees, direction)
+        direction = residual * self.inverse_degrees[:, None]
+        norms = projection.column_products(residual, direction)
         gains: deque[np.ndarray] = deque(maxlen=self.window)
         for _ in range(_MAX_ITERATIONS):
             monitor.check()
@@ -80,25 +73,25 @@ class LaplacianSolver:
             previous = norms
             norms = projection.descend(step.astype(self.dtype), direction, image, x, residual, self.inverse_degrees)
             bounded = np.all(norms <= _ERROR**2 * self.smallest_eigenvalue)
-            settled = self.window == 1 or (len(gains) == self.window and np.all(sum(gains) <= _ERROR**2))
-            if bounded and settled:
+            stalled = self.window == 1 or (len(gains) == self.window and np.all(sum(gains) <= _ERROR**2))
+            if bounded and stalled:
                 return x, True
             share = _ratio(norms, previous).astype(self.dtype)
-            projection.turn(share, residual, self.inverse_degrees, direction)
+            projection.next_direction(share, residual, self.inverse_degrees, direction)
         return x, False
 
 
-def _ratio(above: Float[np.ndarray, " width"], below: Float[np.ndarray, " width"]) -> Float[np.ndarray, " width"]:
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
 
 
-def _smallest_eigenvalue(laplacian: csr_array, degrees: Float[np.ndarray, " vertices"], monitor: Monitor) -> float:
-    """Smallest non-zero eigenvalue of D^-1/2 L D^-1/2, halved to be on the safe side, by Lanczos' method."""
+def _smallest_eigenvalue(laplacian: csr_array, degrees: np.ndarray, monitor: Monitor) -> float:
+    """Return the smallest nonzero eigenvalue of D^-1/2 L D^-1/2, halved to be on the safe side, by Lanczos' method."""
     scale = 1.0 / np.sqrt(degrees)
     labels = connected_components(laplacian, directed=False)[1]
     masses = np.bincount(labels, degrees)
 
-    def without_constants(vector: Shaped[np.ndarray, " vertices"]) -> Float[np.ndarray, " vertices"]:
+    def without_constants(vector: np.ndarray) -> np.ndarray:
         means = np.bincount(labels, vector / scale) / masses  # the zero eigenvectors are D^1/2 1 on each component
         return vector - means[labels] / scale
 
@@ -114,14 +107,12 @@ def _smallest_eigenvalue(laplacian: csr_array, degrees: Float[np.ndarray, " vert
         diagonal.append(float(vector @ image))
         image = without_constants(image - diagonal[-1] * vector - (beside[-1] if beside else 0.0) * before)
         beside.append(float(np.linalg.norm(image)))
-        ended = beside[-1] < 1e-12
-        if step % 10 == 0 or ended:
+        exhausted = beside[-1] < 1e-12
+        if step % 10 == 0 or exhausted:
             found = eigvalsh_tridiagonal(np.array(diagonal), np.array(beside[:-1]), select="i", select_range=(0, 0))[0]
-            settled = found > 0.9 * smallest
+            converged = found > 0.9 * smallest
             smallest = min(smallest, max(float(found), np.finfo(float).tiny))
-            if settled:
+            if converged or exhausted:
                 break
-        if ended:
-            break
         before, vector = vector, image / beside[-1]
     return 0.5 * min(smallest, 1.0)

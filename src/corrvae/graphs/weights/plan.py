@@ -1,43 +1,187 @@
 """Spanning weights: the share of maximal acyclic subgraphs that contain each edge.
 
 w_e = Pr[e in T], T uniform over the maximal acyclic subgraphs, which is the effective resistance across e. With
-conductances c they are drawn in proportion to the product of theirs, and w_e = c_e R_e.
+conductances c, T is drawn in proportion to the product of its conductances, and w_e = c_e R_e.
 """
 
 import os
 import time
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, Literal, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import ndtri
 
-from corrvae.graphs.canonical import check_conductances
+from corrvae.graphs.edges import check_conductances
 from corrvae.graphs.graph import CorrelationGraph
-from corrvae.graphs.weights import small
-from corrvae.graphs.weights.cuts import LARGEST_DEGREE, Cuts, cut_low_degrees, plan_cuts
-from corrvae.graphs.weights.exact import blas_threads, build_structures, solve_structure
-from corrvae.graphs.weights.kernels.cuts import SECONDS_A_CORE_CUBE, SECONDS_A_PAIR
-from corrvae.graphs.weights.kernels.symbolic import Structure
-from corrvae.graphs.weights.memory import default_budget, in_words
-from corrvae.graphs.weights.pattern import build_structure, order_pieces, pattern_bytes, split_into_pieces
-from corrvae.graphs.weights.result import SpanningWeights
-from corrvae.graphs.weights.sample import forests_needed, sample_bytes, solve_sample
-from corrvae.graphs.weights.sketch import FEWEST_PROJECTIONS, sketch_bytes, solve_sketch
-from corrvae.graphs.weights.tidy import restore_sum, shorted_weights
-from corrvae.monitor import Monitor, watch
-from corrvae.ranks import current_ranks, is_launched
+from corrvae.graphs.weights.progress import Monitor, watch
 
+if TYPE_CHECKING:
+    from corrvae.graphs.weights.kernels.elimination import Structure
+
+Method = Literal["auto", "exact", "sketch", "sample"]
+
+# Vertices up to which one dense inverse is used, without numba: it takes a tenth of a second, while compiling the
+# elimination takes tens of seconds once.
+LARGEST_DENSE = 1500
 _AFFORDABLE_SECONDS = 40.0  # predicted, on one core: past this `auto` sketches
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpanningWeights:
+    """Spanning weights in edge order, and how they were computed; ``numpy.asarray(result)`` returns the weights.
+
+    Attributes
+    ----------
+    weights : numpy.ndarray
+        Share of the maximal acyclic subgraphs that contain each edge, in (0, 1].
+    method : {"exact", "sketch", "sample"}
+        The method used.
+    core_size : int
+        Vertices left after elimination: the largest dense core, or the core that was sketched.
+    route : str
+        What was done, in words.
+    error : float
+        Bound on the error of each weight with probability `confidence`: 0.0 when exact, 1.0 when a sketch failed.
+    bound : {"rounding", "Hoeffding", "standard error"}
+        What the bound rests on: rounding alone; an inequality without assumptions; or the largest estimated standard
+        error times the normal quantile.
+    confidence : float
+        1 - delta; for all edges at once with ``simultaneous=True``.
+    standard_errors : numpy.ndarray or None
+        Estimated, of each weight, when sketched; zero where exact.
+    n_draws : int
+        Random projections or forests used.
+    seconds : float
+        Wall-clock time, analysis included.
+    """
+
+    weights: Float[np.ndarray, " edges"]
+    method: Literal["exact", "sketch", "sample"]
+    core_size: int
+    route: str
+    error: float = 0.0
+    bound: Literal["rounding", "Hoeffding", "standard error"] = "rounding"
+    confidence: float = 1.0
+    n_draws: int = 0
+    seconds: float = 0.0
+    standard_errors: Float[np.ndarray, " edges"] | None = field(default=None, repr=False)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.weights, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return self.weights.size
+
+    def __repr__(self) -> str:
+        return f"SpanningWeights({self.weights.size:,} edges, {self.route}, {self.seconds:.2f} s)"
+
+
+def spanning_weights(
+    graph: CorrelationGraph,
+    method: Method = "auto",
+    *,
+    epsilon: float = 0.05,
+    delta: float = 0.05,
+    simultaneous: bool = False,
+    memory_budget: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    n_threads: int | None = None,
+    progress: bool | None = None,
+) -> SpanningWeights:
+    """Return the share of the maximal acyclic subgraphs of a graph that contain each edge.
+
+    With conductances, forests count in proportion to the product of theirs.
+
+    Parameters
+    ----------
+    graph
+        The correlation graph: connected or not, with or without conductances.
+    method
+        ``"exact"``: elimination, a dense core, back-substitution. ``"sketch"``: exact elimination around a randomly
+        projected core. ``"sample"``: random forests. ``"auto"``: exact as long as that takes less than about a minute
+        and fits in memory, a sketch of the pieces that do not.
+    epsilon, delta
+        For ``sketch`` and ``sample``: each weight is off by at most `epsilon` with probability ``1 - delta``, by
+        estimated standard errors for the sketch and by Hoeffding's inequality for samples.
+    simultaneous
+        Demand that of all edges at once instead of each one.
+    memory_budget
+        Bytes that may be used; by default half of what is free. A ``MemoryError`` states what would be needed.
+    random_state
+        Seed or generator; another solve with the same generator differs. The same seed gives the same bits, for
+        any number of threads for ``sketch`` and ``sample``, for the same number of threads for ``exact``.
+    n_threads
+        Cores to use; by default all that the process may use.
+    progress
+        Show a progress bar for anything over two seconds; by default when standard error is a terminal.
+
+    Returns
+    -------
+    SpanningWeights
+        The weights in edge order, with the method, the error bound and the time.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelationGraph, spanning_weights
+    >>> graph = CorrelationGraph.from_edges([("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")])
+    >>> result = spanning_weights(graph)
+    >>> result.weights.round(3).tolist(), result.method, result.bound
+    ([0.667, 0.667, 0.667, 1.0], 'exact', 'rounding')
+    """
+    _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
+    small = graph.conductances is None and 0 < graph.n_vertices <= LARGEST_DENSE
+    if small and method in ("auto", "exact") and memory_budget is None:
+        begun = time.perf_counter()
+        weights, core_size = dense_weights(graph), graph.n_vertices - graph.n_connected
+        route = f"exact: dense inverse of {core_size:,} vertices"
+        seconds = time.perf_counter() - begun
+        return SpanningWeights(weights=weights, method="exact", core_size=core_size, route=route, seconds=seconds)
+    plan = SpanningPlan(
+        graph,
+        method=method,
+        epsilon=epsilon,
+        delta=delta,
+        simultaneous=simultaneous,
+        memory_budget=memory_budget,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    return plan.solve()
+
+
+def dense_weights(graph: CorrelationGraph) -> Float[np.ndarray, " edges"]:
+    """Return the weights of a small graph without conductances, by one dense inverse.
+
+    The weight of an edge is the effective resistance across it, from the inverse of the Laplacian without one vertex of
+    each component. An edge on a cycle of k edges has a weight of at most (k - 1) / k, since further edges only lower
+    the resistance. With n vertices, a weight above 1 - 1/n is therefore that of a bridge, exactly 1.
+    """
+    n, (tails, heads) = graph.n_vertices, graph.edges.T
+    laplacian = np.diag(graph.degrees.astype(np.float64))
+    laplacian[tails, heads] = laplacian[heads, tails] = -1.0
+    # The vertex of the highest degree of each component is the ground.
+    order = np.lexsort((-graph.degrees, graph.components))
+    _, first = np.unique(graph.components[order], return_index=True)
+    kept = np.setdiff1d(np.arange(n), order[first])
+    potential = np.zeros((n, n))
+    potential[np.ix_(kept, kept)] = np.linalg.inv(laplacian[np.ix_(kept, kept)])
+    own = potential.diagonal()
+    weights = own[tails] + own[heads] - (potential[tails, heads] + potential[heads, tails])
+    weights[weights > 1.0 - 0.5 / n] = 1.0
+    weights.flags.writeable = False
+    return weights
 
 
 @final
 class SpanningPlan:
-    """Spanning weights of one graph for any conductances: what depends on the pattern alone is worked out once.
+    """Spanning weights of one graph for any conductances: what depends on the pattern alone is computed once.
 
     Parameters are those of `spanning_weights`.
 
@@ -57,7 +201,7 @@ class SpanningPlan:
         self,
         graph: CorrelationGraph,
         *,
-        method: Literal["auto", "exact", "sketch", "sample"] = "auto",
+        method: Method = "auto",
         epsilon: float = 0.05,
         delta: float = 0.05,
         simultaneous: bool = False,
@@ -73,133 +217,153 @@ class SpanningPlan:
         self.epsilon = float(epsilon)
         self.confidence = 1.0 - float(delta)
         self.delta = float(delta) / max(graph.n_edges, 1) if simultaneous else float(delta)  # of one edge
-        self._ranks = current_ranks()
-        # what is free, and how many cores there are, differs from rank to rank, and the way taken must not
-        self.memory_budget = self._ranks.tell(float(default_budget() if memory_budget is None else memory_budget))
+        self.memory_budget = float(default_budget() if memory_budget is None else memory_budget)
         self.random_state = random_state
-        self.n_threads = self._ranks.tell(int(n_threads or _available_cores()))
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.n_threads = int(n_threads or available)
         self.progress = progress
         self._n_forests = forests_needed(self.epsilon, self.delta)
-        self._require(pattern_bytes(graph), "the analysis of the graph")
-        with self._ranks.agreed():
-            watch(self._analyse, progress=progress)
+        self._exact: list[Structure] = []
+        self._sketch: Structure | None = None
+        self._require(0.0, "the analysis of the graph")
+        watch(self._analyse, progress=progress)
         self._seconds = time.perf_counter() - begun
 
     def solve(self, conductances: Float[np.ndarray, " edges"] | None = None) -> SpanningWeights:
-        """Spanning weights for these conductances; `None`: those of the graph.
-
-        Parameters
-        ----------
-        conductances
-            Positive and finite, in the order of ``graph.edges``.
-        """
+        """Return spanning weights for conductances in the order of ``graph.edges``; None: those of the graph."""
         begun = time.perf_counter()
         given = self.graph.conductances
         if conductances is not None:
-            given = check_conductances(conductances, self.graph.n_edges, self._name_edge)
+            given = check_conductances(conductances, self.graph.edges, self.graph._ids)
         scaled = None if given is None else _scaled(given)
         result = watch(lambda monitor: self._solve(scaled, monitor), progress=self.progress)
-        seconds, self._seconds = self._seconds, 0.0  # the analysis is paid for once
+        seconds, self._seconds = self._seconds, 0.0  # the analysis counts once
         return replace(result, seconds=seconds + time.perf_counter() - begun)
 
     def _analyse(self, monitor: Monitor) -> None:
-        """Decide which pieces are solved exactly and which are sketched, and work out their patterns."""
-        self._pieces = pieces = split_into_pieces(self.graph)
+        """Decide which pieces are solved exactly and which are sketched, and compute their patterns."""
+        from corrvae.graphs.weights import exact, pattern, sample, sketch
+        from corrvae.graphs.weights.kernels import ordering as kernels
+
+        self._pieces = pieces = pattern.split_into_pieces(self.graph)
         everything = np.arange(pieces.starts.size - 1)
-        self._exact = []
-        self._sketch = None
         if self.method == "sample":
-            self._require(
-                pattern_bytes(self.graph) + sample_bytes(pieces, self._n_forests),
-                f"sampling {self._n_forests:,} forests",
-            )
-            return
-        if everything.size == 0:  # a forest: all edges are bridges
+            self._require(sample.sample_bytes(pieces, self._n_forests), f"sampling {self._n_forests:,} forests")
+        if self.method == "sample" or everything.size == 0:  # a forest: all edges are bridges
             return
         if self.method == "sketch":
-            ordering = order_pieces(pieces, monitor, degree_limit=LARGEST_DEGREE)
-            cuts = cut_low_degrees(pieces, ordering)
-            exact = cuts.core_sizes <= 1  # nothing is left to project
+            ordering = pattern.order_pieces(pieces, monitor, degree_limit=kernels.LARGEST_DEGREE)
+            cuts = kernels.cut_at_degree(pieces.starts, ordering, kernels.LARGEST_DEGREE)
+            is_exact = cuts.core_sizes <= 1  # nothing is left to project
         else:
             seconds = np.inf if self.method == "exact" else _AFFORDABLE_SECONDS
-            ordering = order_pieces(
+            ordering = pattern.order_pieces(
                 pieces,
                 monitor,
-                work_limit=seconds / SECONDS_A_PAIR,
-                core_limit=(seconds / SECONDS_A_CORE_CUBE) ** (1 / 3),
+                work_limit=seconds / kernels.SECONDS_A_PAIR,
+                core_limit=(seconds / kernels.SECONDS_A_CORE_CUBE) ** (1 / 3),
             )
-            cuts = plan_cuts(pieces, ordering, self.memory_budget - pattern_bytes(self.graph))
-            exact = np.ones(everything.size, bool) if self.method == "exact" else self._affordable(cuts)
-        if exact.any():
-            largest = int(cuts.bytes[exact].argmax())
-            self._require(
-                pattern_bytes(self.graph) + float(cuts.bytes[exact].max()),
-                f"exact spanning weights (a dense core of {cuts.core_sizes[exact][largest]:,} vertices)",
-                "; method='auto' or 'sketch' needs less",
-            )
-            self._exact = build_structures(pieces, ordering, cuts, everything[exact], monitor)
-        if not exact.all():
-            low = cut_low_degrees(pieces, ordering)
-            self._sketch = build_structure(pieces, ordering, everything[~exact], low.n_eliminated[~exact], monitor)
-            self._require_sketch(self._sketch, FEWEST_PROJECTIONS)
+            budget = self.memory_budget - self._pattern_bytes
+            cuts = kernels.choose_cuts(pieces.starts, ordering, budget)
+            # the cheapest pieces first, while they fit in memory and together take little time
+            cheapest_first = np.argsort(cuts.seconds, kind="stable")
+            spent = np.empty(cuts.seconds.size)
+            spent[cheapest_first] = np.cumsum(cuts.seconds[cheapest_first])
+            is_exact = (cuts.bytes <= budget) & (spent <= seconds) | (self.method == "exact")
+        if is_exact.any():
+            largest = int(np.argmax(np.where(is_exact, cuts.bytes, -1.0)))
+            what = f"exact spanning weights (a dense core of {cuts.core_sizes[largest]:,} vertices)"
+            self._require(float(cuts.bytes[largest]), what, "; method='auto' or 'sketch' needs less")
+            self._exact = exact.build_structures(pieces, ordering, cuts, everything[is_exact], monitor)
+        if not is_exact.all():
+            low = kernels.cut_at_degree(pieces.starts, ordering, kernels.LARGEST_DEGREE).n_eliminated[~is_exact]
+            self._sketch = pattern.build_structure(pieces, ordering, everything[~is_exact], low, monitor)
+            self._require_projections(sketch.FEWEST_PROJECTIONS)
 
-    def _affordable(self, cuts: Cuts) -> Bool[np.ndarray, " pieces"]:
-        """Pieces to solve exactly: the cheapest first, while they fit in memory and together take little time."""
-        fits = pattern_bytes(self.graph) + cuts.bytes <= self.memory_budget
-        cheapest_first = np.argsort(cuts.seconds, kind="stable")
-        spent = np.empty(cuts.seconds.size)
-        spent[cheapest_first] = np.cumsum(cuts.seconds[cheapest_first])
-        return fits & (spent <= _AFFORDABLE_SECONDS)
+    @property
+    def _pattern_bytes(self) -> float:
+        """Memory that the analysis itself takes."""
+        return 140.0 * self.graph.n_vertices + 90.0 * self.graph.n_edges
 
-    def _require(self, size: float, what: str, way_out: str = "") -> None:
+    def _require(self, size: float, what: str, hint: str = "") -> None:
+        """Raise MemoryError if `size` bytes beside the analysis exceed the budget."""
+        size += self._pattern_bytes
         if size > self.memory_budget:
             raise MemoryError(
-                f"{what} needs {in_words(size)} for {self.graph.n_vertices:,} vertices and {self.graph.n_edges:,} "
-                f"edges, but memory_budget is {in_words(self.memory_budget)}"
-                f"{way_out}"
+                f"{what} needs {format_bytes(size)} for {self.graph.n_vertices:,} vertices and "
+                f"{self.graph.n_edges:,} edges, but memory_budget is {format_bytes(self.memory_budget)}{hint}"
             )
 
-    def _require_sketch(self, structure: Structure, n_projections: int) -> None:
-        needed = pattern_bytes(self.graph) + sketch_bytes(structure, n_projections, self.n_threads)
-        self._require(needed, f"a sketch on {n_projections:,} projections")
+    def _require_projections(self, n_projections: int) -> None:
+        from corrvae.graphs.weights.sketch import sketch_bytes
+
+        assert self._sketch is not None
+        size = sketch_bytes(self._sketch, n_projections, self.n_threads)
+        self._require(size, f"a sketch on {n_projections:,} projections")
 
     def _solve(self, conductances: Float[np.ndarray, " edges"] | None, monitor: Monitor) -> SpanningWeights:
-        random_state = np.random.default_rng(self.random_state)
+        from corrvae.graphs.weights import exact, sample
+
         if self.method == "sample":
-            return self._solve_by_sampling(conductances, random_state, monitor)
+            weights = sample.solve_sample(
+                self._pieces,
+                conductances,
+                n_forests=self._n_forests,
+                random_state=np.random.default_rng(self.random_state),
+                n_threads=self.n_threads,
+                monitor=monitor,
+            )
+            return SpanningWeights(
+                weights=self._finish(weights),
+                method="sample",
+                core_size=self._pieces.n_vertices,
+                route=f"mean over {self._n_forests:,} random forests",
+                error=self.epsilon,
+                bound="Hoeffding",
+                confidence=self.confidence,
+                n_draws=self._n_forests,
+            )
         given = np.ones(self.graph.n_edges) if conductances is None else conductances
-        sizes = [structure.columns.size - 1 - structure.first for structure in self._exact]
-        weights = given * self._solve_exactly(given, any(sizes), monitor)
-        if self._sketch is None:
-            core_size = max(sizes, default=0)
-            route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
-            return SpanningWeights(weights=self._finished(weights), method="exact", core_size=core_size, route=route)
+        weights = given * exact.solve_exact(self._exact, given, self.n_threads, monitor)
+        if self._sketch is not None:
+            return self._solve_sketch(given, weights, monitor)
+        core_size = max((structure.core_size for structure in self._exact), default=0)
+        route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
+        return SpanningWeights(weights=self._finish(weights), method="exact", core_size=core_size, route=route)
+
+    def _solve_sketch(
+        self, conductances: Float[np.ndarray, " edges"], weights: Float[np.ndarray, " edges"], monitor: Monitor
+    ) -> SpanningWeights:
+        """Add sketched weights to the exact ones of other pieces."""
+        from corrvae.graphs.weights.sketch import restore_sum, shorted_weights, solve_sketch
+
+        assert self._sketch is not None
+        core_size = self._sketch.core_size
         sketch = solve_sketch(
             self._sketch,
-            given,
+            conductances,
             epsilon=self.epsilon,
             delta=self.delta,
-            random_state=random_state,
+            random_state=np.random.default_rng(self.random_state),
             n_threads=self.n_threads,
-            require_memory=partial(self._require_sketch, self._sketch),
+            require_memory=self._require_projections,
             monitor=monitor,
-            ranks=self._ranks,
         )
         sketched = sketch.standard_errors > 0.0
         # Far below what is possible: closer, clipping would push up all that are estimated too low, and so the sum.
-        lower = 0.25 * shorted_weights(self.graph.edges, given, self.graph.n_vertices)[sketched]
-        total = self.graph.n_vertices - self.graph.n_components - self._pieces.is_bridge.sum() - weights.sum()
-        estimates = (given * sketch.resistances)[sketched]
+        lower = 0.25 * shorted_weights(self.graph.edges, conductances, self.graph.n_vertices)[sketched]
+        total = self.graph.n_vertices - self.graph.n_connected - self._pieces.is_bridge.sum() - weights.sum()
+        estimates = (conductances * sketch.resistances)[sketched]
         weights[sketched] = restore_sum(estimates, sketch.standard_errors[sketched], lower, float(total))
-        route = f"sketch of a core of {sketch.core_size:,} vertices on {sketch.n_projections:,} projections"
+        route = f"sketch of a core of {core_size:,} vertices on {sketch.n_projections:,} projections"
         error = float(ndtri(1.0 - self.delta / 2.0) * sketch.standard_errors.max())
         if not sketch.converged:  # then the standard errors mean nothing
             route += ", which is too badly conditioned for its solves: use method='exact' or 'sample'"
             error = 1.0
         return SpanningWeights(
-            weights=self._finished(weights),
+            weights=self._finish(weights),
             method="sketch",
-            core_size=sketch.core_size,
+            core_size=core_size,
             route=route,
             error=error,
             bound="standard error",
@@ -208,171 +372,56 @@ class SpanningPlan:
             standard_errors=sketch.standard_errors,
         )
 
-    def _solve_exactly(
-        self, conductances: Float[np.ndarray, " edges"], dense: bool, monitor: Monitor
-    ) -> Float[np.ndarray, " edges"]:
-        """Resistances of the pieces that are not sketched.
-
-        Where there are several ranks rank 0 computes them: the others would do no less work, with a core each.
-        """
-        resistances = np.zeros(conductances.size)
-        if not self._exact:
-            return resistances
-        with self._ranks.agreed():
-            if self._ranks.is_first:
-                with blas_threads(self.n_threads, monitor) if dense else nullcontext():
-                    for structure in self._exact:
-                        solve_structure(structure, conductances, resistances, monitor)
-        return self._ranks.hand_out(resistances)
-
-    def _solve_by_sampling(
-        self,
-        conductances: Float[np.ndarray, " edges"] | None,
-        random_state: np.random.Generator,
-        monitor: Monitor,
-    ) -> SpanningWeights:
-        weights = solve_sample(
-            self._pieces,
-            conductances,
-            n_forests=self._n_forests,
-            random_state=random_state,
-            n_threads=self.n_threads,
-            monitor=monitor,
-            ranks=self._ranks,
-        )
-        return SpanningWeights(
-            weights=self._finished(weights),
-            method="sample",
-            core_size=self._pieces.n_vertices,
-            route=f"mean over {self._n_forests:,} random forests",
-            error=self.epsilon,
-            bound="Hoeffding",
-            confidence=self.confidence,
-            n_draws=self._n_forests,
-        )
-
-    def _name_edge(self, edge: int) -> str:
-        i, j = self.graph.id_pairs[edge].tolist()
-        return f"({i!r}, {j!r})"
-
-    def _finished(self, weights: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
-        """Bridges exactly 1, everything in (0, 1], read-only."""
+    def _finish(self, weights: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
+        """Return weights with bridges exactly 1 and everything in (0, 1], read-only."""
         weights = np.clip(weights, np.finfo(float).tiny, 1.0)
         weights[self._pieces.is_bridge] = 1.0
         weights.flags.writeable = False
         return weights
 
 
-def spanning_weights(
-    graph: CorrelationGraph,
-    method: Literal["auto", "exact", "sketch", "sample"] = "auto",
-    *,
-    epsilon: float = 0.05,
-    delta: float = 0.05,
-    simultaneous: bool = False,
-    memory_budget: float | None = None,
-    random_state: int | np.random.Generator | None = None,
-    n_threads: int | None = None,
-    progress: bool | None = None,
-) -> SpanningWeights:
-    """Share of the maximal acyclic subgraphs of a graph that contain each edge.
+def forests_needed(epsilon: float, delta: float) -> int:
+    """Return Hoeffding's number of forests, each of which gives a number in [0, 1] for an edge."""
+    return int(np.ceil(np.log(2.0 / delta) / (2.0 * epsilon**2)))
 
-    With conductances, forests count in proportion to the product of theirs.
 
-    Parameters
-    ----------
-    graph
-        The correlation graph: connected or not, with or without conductances.
-    method
-        ``"exact"``: elimination, a dense core, back-substitution. ``"sketch"``: exact elimination around a randomly
-        projected core. ``"sample"``: random forests. ``"auto"``: exact as long as that takes less than about a minute
-        and fits in memory, a sketch of the pieces that do not.
-    epsilon, delta
-        For ``sketch`` and ``sample``: each weight is off by at most `epsilon` with probability ``1 - delta``. Sampling
-        promises that by Hoeffding's inequality, the sketch by its estimated standard errors.
-    simultaneous
-        Ask that of all edges at once instead of each one.
-    memory_budget
-        Bytes that may be used; by default half of what is free. Over it, a ``MemoryError`` tells what would be needed.
-    random_state
-        Seed or generator; a generator moves on, so that another solve differs. The same seed gives the same bits,
-        whatever the number of threads and ranks, for ``sketch`` and ``sample``; ``exact`` gives the same bits for the
-        same number of threads.
-    n_threads
-        Cores to use; by default all that the process may use, divided by the launcher's processes on the machine.
-    progress
-        Show a progress bar for anything over two seconds; by default when standard error is a terminal.
+def default_budget() -> int:
+    """Return half of the memory that is free, in bytes; a container's limit counts as the machine's."""
+    import psutil
 
-    Returns
-    -------
-    SpanningWeights
-        The weights in edge order, with the way taken, the error bound and the time.
+    free = psutil.virtual_memory().available
+    try:
+        limit = int((_CGROUP / "memory.max").read_text())
+        free = min(free, limit - int((_CGROUP / "memory.current").read_text()))
+    except (OSError, ValueError):  # no such file, or no limit ("max")
+        pass
+    return max(free, 0) // 2
 
-    Notes
-    -----
-    In a process group of torch, all ranks call this with the same arguments, and all receive the result: solves and
-    forests are divided among them, and rank 0 does what cannot be divided. Inside ``corrvae.ranks.alone()`` a rank
-    works by itself.
 
-    Examples
-    --------
-    >>> from corrvae import CorrelationGraph, spanning_weights
-    >>> graph = CorrelationGraph.from_edges([("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")])
-    >>> spanning_weights(graph).weights.round(3)
-    array([0.667, 0.667, 0.667, 1.   ])
-    """
-    _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
-    if method in ("auto", "exact") and _is_small(graph) and memory_budget is None:
-        begun = time.perf_counter()
-        weights, core_size = small.small_weights(graph), graph.n_vertices - graph.n_components
-        route = f"exact: dense inverse of {core_size:,} vertices"
-        return SpanningWeights(
-            weights=weights, method="exact", core_size=core_size, route=route, seconds=time.perf_counter() - begun
-        )
-    plan = SpanningPlan(
-        graph,
-        method=method,
-        epsilon=epsilon,
-        delta=delta,
-        simultaneous=simultaneous,
-        memory_budget=memory_budget,
-        random_state=random_state,
-        n_threads=n_threads,
-        progress=progress,
-    )
-    return plan.solve()
+def format_bytes(size: float) -> str:
+    """Return a number of bytes in words: '4.9 GB', '120 MB'."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
+    return f"{size:.0f} bytes"
 
 
 def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_budget: Any, n_threads: Any) -> None:
     if not isinstance(graph, CorrelationGraph):
-        raise TypeError(
-            f"graph must be a CorrelationGraph, not {type(graph).__name__}: make one with CorrelationGraph.from_edges, "
-            "from_scipy, from_networkx, from_pyg or from_file"
-        )
+        advice = "make one with CorrelationGraph.from_edges, from_scipy, from_networkx or from_pyg"
+        raise TypeError(f"graph must be a CorrelationGraph, not {type(graph).__name__}: {advice}")
     if method not in ("auto", "exact", "sketch", "sample"):
         raise ValueError(f"method must be 'auto', 'exact', 'sketch' or 'sample', not {method!r}")
     for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if not (_is_real(value) and 0.0 < value < 1.0):
+        if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
             raise ValueError(f"{name} must be a number between 0 and 1, not {value!r}")
-    if not (memory_budget is None or (_is_real(memory_budget) and 0.0 < memory_budget < np.inf)):
+    if not (memory_budget is None or (isinstance(memory_budget, Real) and 0.0 < float(memory_budget) < np.inf)):
         raise ValueError(f"memory_budget must be a positive number of bytes, not {memory_budget!r}")
-    if not (n_threads is None or (_is_whole(n_threads) and n_threads >= 1)):
+    if not (n_threads is None or (isinstance(n_threads, Integral) and int(n_threads) >= 1)):
         raise ValueError(f"n_threads must be a whole number of at least 1, not {n_threads!r}")
 
 
-def _is_small(graph: CorrelationGraph) -> bool:
-    return graph.conductances is None and graph.n_edges > 0 and graph.n_vertices <= small.LARGEST
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral)
-
-
-def _scaled(conductances: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
+def _scaled(conductances: np.ndarray) -> np.ndarray:
     """Divide by a power of two, which changes no weight and no digit, so that sums stay within range."""
     scaled = np.ldexp(conductances, -np.frexp(conductances.max())[1]) if conductances.size else conductances
     if scaled.size and scaled.min() < np.finfo(float).tiny:
@@ -381,8 +430,3 @@ def _scaled(conductances: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " ed
             "floating-point numbers can hold together; bring them closer"
         )
     return scaled
-
-
-def _available_cores() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if is_launched() else cores

@@ -1,45 +1,110 @@
 """Likelihoods: how features are distributed given the decoder's outputs.
 
-The paper's are the multinomial (counts) and Bernoulli (presence). Beyond it there are Gaussian, Poisson and negative
-binomial; another is a subclass of `Likelihood` or `EntrywiseLikelihood`, passed as the class.
+The paper uses the multinomial (counts) and the Bernoulli (presence); there are also Gaussian, Poisson and negative
+binomial. A new built-in likelihood is one file here and one line in `LIKELIHOODS`; a user's own is a subclass of
+`Likelihood` or `EntrywiseLikelihood`, passed as the class.
 """
 
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable
 
-from corrvae._lazy import attach as _attach
+import numpy as np
+from scipy import sparse
 
-if TYPE_CHECKING:
-    from corrvae.nn.likelihoods.base import EntrywiseLikelihood as EntrywiseLikelihood
-    from corrvae.nn.likelihoods.base import Likelihood as Likelihood
-    from corrvae.nn.likelihoods.bernoulli import Bernoulli as Bernoulli
-    from corrvae.nn.likelihoods.choice import LIKELIHOODS as LIKELIHOODS
-    from corrvae.nn.likelihoods.choice import make_likelihood as make_likelihood
-    from corrvae.nn.likelihoods.gaussian import Gaussian as Gaussian
-    from corrvae.nn.likelihoods.multinomial import Multinomial as Multinomial
-    from corrvae.nn.likelihoods.negative_binomial import NegativeBinomial as NegativeBinomial
-    from corrvae.nn.likelihoods.poisson import Poisson as Poisson
+from corrvae.nn.likelihoods.base import EntrywiseLikelihood as EntrywiseLikelihood
+from corrvae.nn.likelihoods.base import Likelihood as Likelihood
+from corrvae.nn.likelihoods.base import stored_pieces
+from corrvae.nn.likelihoods.bernoulli import Bernoulli as Bernoulli
+from corrvae.nn.likelihoods.gaussian import Gaussian as Gaussian
+from corrvae.nn.likelihoods.multinomial import Multinomial as Multinomial
+from corrvae.nn.likelihoods.negative_binomial import NegativeBinomial as NegativeBinomial
+from corrvae.nn.likelihoods.poisson import Poisson as Poisson
 
-_HOMES = {
-    "LIKELIHOODS": ".choice",
-    "Bernoulli": ".bernoulli",
-    "EntrywiseLikelihood": ".base",
-    "Gaussian": ".gaussian",
-    "Likelihood": ".base",
-    "Multinomial": ".multinomial",
-    "NegativeBinomial": ".negative_binomial",
-    "Poisson": ".poisson",
-    "make_likelihood": ".choice",
+LIKELIHOODS: dict[str, type[Likelihood]] = {
+    "multinomial": Multinomial,
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
 }
-__all__ = [
-    "LIKELIHOODS",
-    "Bernoulli",
-    "EntrywiseLikelihood",
-    "Gaussian",
-    "Likelihood",
-    "Multinomial",
-    "NegativeBinomial",
-    "Poisson",
-    "make_likelihood",
-]
+"""Likelihoods by name."""
 
-__getattr__, __dir__ = _attach(__name__, _HOMES)
+# From this share of zeros on, features say what a row has of many things: sets, counts, ratings.
+_MANY_ZEROS = 0.5
+# Counts include zeros; measurements that happen to be whole numbers hardly do.
+_SOME_ZEROS = 0.02
+# Draws from fewer things than this carry little information about a row.
+_FEWEST_THINGS = 20
+
+
+def make_likelihood(choice: str | Callable[[int], Likelihood], n_features: int) -> Likelihood:
+    """Return a likelihood from its name, or from a class (or function) that takes the number of features.
+
+    Examples
+    --------
+    >>> make_likelihood("poisson", 5)
+    Poisson()
+    """
+    if isinstance(choice, str):
+        if choice not in LIKELIHOODS:
+            raise ValueError(f"likelihood must be one of {sorted(LIKELIHOODS)} or a Likelihood class, got {choice!r}")
+        return LIKELIHOODS[choice](n_features)
+    if not callable(choice):
+        raise TypeError(f"likelihood must be a name or a Likelihood class, got {type(choice).__name__}")
+    made = choice(n_features)
+    if not isinstance(made, Likelihood):
+        raise TypeError(f"likelihood returned a {type(made).__name__}, which is not a corrvae.nn.Likelihood")
+    return made
+
+
+def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, missing: bool = False) -> str:
+    """Return the name of the likelihood that suits the numbers of a matrix, and log the reason.
+
+    ======================================================  =====================
+    numbers                                                 likelihood
+    ======================================================  =====================
+    some are negative                                       gaussian
+    half or more are zeros, in 20 columns or more           multinomial
+    only 0 and 1                                            bernoulli
+    whole numbers, some of them zeros                       negative_binomial
+    any others                                              gaussian
+    ======================================================  =====================
+
+    Parameters
+    ----------
+    matrix
+        The features. They are read once, in pieces.
+    missing
+        Whether NaN entries are missing ones, which do not count.
+
+    Examples
+    --------
+    >>> choose_likelihood(np.array([[0.0, 1.0], [1.0, 1.0]]))
+    'bernoulli'
+    """
+    matrix = matrix if isinstance(matrix, np.ndarray) else sparse.csr_array(matrix)
+    n_rows, n_columns = matrix.shape  # pyright: ignore[reportGeneralTypeIssues]
+    negative, binary, whole = False, True, True
+    n_zeros = n_known = n_rows * n_columns
+    for stored in stored_pieces(matrix):
+        values = stored[~np.isnan(stored)] if missing else stored
+        n_known -= len(stored) - len(values)
+        n_zeros -= len(stored) - int((values == 0).sum())
+        negative |= bool((values < 0).any())
+        binary &= bool(((values == 0) | (values == 1)).all())
+        whole &= bool((values == np.rint(values)).all())
+    zeros = n_zeros / max(1, n_known)
+    if negative:
+        name, reason = "gaussian", "some features are negative"
+    elif zeros >= _MANY_ZEROS and n_columns >= _FEWEST_THINGS:
+        name, reason = "multinomial", f"no feature is negative, and {zeros:.1%} are zeros"
+    elif binary:
+        name, reason = "bernoulli", "all features are 0 or 1"
+    elif whole and zeros >= _SOME_ZEROS:
+        name, reason = "negative_binomial", "all features are whole numbers from 0 up, like counts"
+    elif whole:
+        name, reason = "gaussian", "all features are whole numbers, but hardly any is 0, unlike counts"
+    else:
+        name, reason = "gaussian", "the features are real numbers"
+    logging.getLogger("corrvae").info("likelihood %s: %s", name, reason)
+    return name

@@ -1,6 +1,7 @@
-"""What a likelihood is: a distribution of a row of features, given the decoder's outputs for it."""
+"""The interface of likelihoods: distributions of a row of features given the decoder's outputs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -10,17 +11,21 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from corrvae.nn.rows import Rows, SparseRows
-from corrvae.shards.matrix import ShardedMatrix
 
-# Rows of an array looked at together when its domain is checked; a memory map is read piece by piece.
-_CHECKED_ROWS = 4096
+Outputs = Float[Tensor, "rows features"]
+RowNumbers = Float[Tensor, " rows"]
+Entries = Float[Tensor, "..."]
+Columns = Int[Tensor, " entries"] | slice
+
+# Entries looked at together; matrices on disk are read piece by piece.
+_PIECE = 1 << 22
 
 
 class Likelihood(nn.Module, ABC):
     """Distribution of features given the decoder's outputs, one output for each feature.
 
-    Parameters that do not depend on the latent point (a variance, a dispersion) are the likelihood's own and learned
-    with the rest. To use another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
+    Parameters that do not depend on the latent point (a variance, a dispersion) belong to the likelihood and are
+    learned with the rest. For another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
 
     Parameters
     ----------
@@ -35,74 +40,55 @@ class Likelihood(nn.Module, ABC):
     """
 
     domain: ClassVar[str]
-    """What an entry must be, in words, for the sentence that refuses one."""
+    """What entries must be, in words, for error messages."""
+    non_negative: ClassVar[bool] = False
+    """Whether entries must not be negative."""
+    default_normalize: ClassVar[str] = "none"
+    """What ``normalize="auto"`` means for features of this kind."""
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
         self.n_features = n_features
 
     @abstractmethod
-    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
-        """Give the log-probability of each row of `target`, its missing entries left out."""
+    def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:
+        """Return the log-probability of each row of `target`, without its missing entries."""
 
     @abstractmethod
-    def mean(
-        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
-    ) -> Float[Tensor, "rows features"]:
-        """Give the expected features; `totals` are the rows' sums, for likelihoods that condition on them."""
+    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
+        """Return the expected features; `totals` are the sums of the rows, for likelihoods that condition on them."""
 
     @abstractmethod
-    def sample(
-        self,
-        outputs: Float[Tensor, "rows features"],
-        generator: np.random.Generator,
-        totals: Float[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows features"]:
+    def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw features."""
 
-    @abstractmethod
-    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
-        """Say of each value whether it lies in the domain. NaN is judged elsewhere and may get either answer."""
+    def admits(self, values: Shaped[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
+        """Return for each value whether it lies in the domain; the answer for NaN is not used."""
+        finite = np.isfinite(values)
+        return finite & (values >= 0) if self.non_negative else finite
 
-    def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray | ShardedMatrix) -> None:
-        """Raise a `ValueError` that names row and column of the first entry outside the domain, if there is one."""
-        if isinstance(X, ShardedMatrix):
-            for begin, piece in X.pieces():
-                self._check_sparse(piece, begin)
-        elif not isinstance(X, np.ndarray):
-            self._check_sparse(X)
-        else:
-            self._check_dense(X)
-
-    def _check_sparse(self, X: sparse.spmatrix | sparse.sparray, begin: int = 0) -> None:
-        entries = sparse.coo_array(X)
-        rows, columns = entries.coords
-        wrong = np.flatnonzero(~(self.admits(entries.data) | np.isnan(entries.data)))
-        if len(wrong):
-            first = wrong[np.lexsort((columns[wrong], rows[wrong]))[0]]
-            self._refuse(begin + int(rows[first]), int(columns[first]), float(entries.data[first]))
-
-    def _check_dense(self, X: np.ndarray) -> None:
-        for begin in range(0, len(X), _CHECKED_ROWS):
-            piece = np.asarray(X[begin : begin + _CHECKED_ROWS])
-            wrong = np.argwhere(~(self.admits(piece) | np.isnan(piece)))
-            if len(wrong):
-                row, column = (int(index) for index in wrong[0])
-                self._refuse(begin + row, column, float(piece[row, column]))
-
-    def _refuse(self, row: int, column: int, value: float) -> None:
-        name = type(self).__name__
-        told = "Negative values in data: " if value < 0 else ""  # the words that scikit-learn expects
-        raise ValueError(
-            f"{told}row {row}, column {column} holds {value:g}, but the {name} likelihood needs {self.domain}. "
-            "Choose another likelihood or transform the data"
-        )
+    def check(self, X: np.ndarray | sparse.spmatrix | sparse.sparray) -> None:
+        """Raise a `ValueError` that names row and column of the first entry outside the domain; NaN is skipped."""
+        matrix = X if isinstance(X, np.ndarray) else sparse.csr_array(X)
+        begin = 0
+        for values in stored_pieces(matrix):
+            wrong = ~(self.admits(values) | np.isnan(values))
+            if wrong.any():
+                at = int(wrong.argmax())
+                row, column = _locate(matrix, begin + at)
+                # scikit-learn expects these words
+                prefix = "Negative values in data: " if values[at] < 0 else ""
+                raise ValueError(
+                    f"{prefix}row {row}, column {column} holds {values[at]:g}, but the {type(self).__name__} "
+                    f"likelihood needs {self.domain}. Choose another likelihood or transform the data"
+                )
+            begin += len(values)
 
 
 class EntrywiseLikelihood(Likelihood):
     """A likelihood under which the entries of a row are independent given the outputs.
 
-    A subclass gives the log-probability of single entries; sparse rows and missing entries follow from it.
+    A subclass defines the log-probability of single entries; sparse rows and missing entries follow from it.
 
     Examples
     --------
@@ -117,22 +103,14 @@ class EntrywiseLikelihood(Likelihood):
     ...
     ...     def sample(self, outputs, generator, totals=None):
     ...         return from_numpy(generator.laplace(to_numpy(outputs)), outputs)
-    ...
-    ...     def admits(self, values):
-    ...         return np.isfinite(values)
     >>> from corrvae.nn import DenseRows
     >>> Laplace(2).log_prob(torch.zeros(1, 2), DenseRows(torch.tensor([[1.0, -1.0]])))
     tensor([-3.3863])
     """
 
     @abstractmethod
-    def entry_log_prob(
-        self,
-        outputs: Float[Tensor, "..."],
-        values: Float[Tensor, "..."],
-        columns: Int[Tensor, " entries"] | slice,
-    ) -> Float[Tensor, "..."]:
-        """Give the log-probability of each value.
+    def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
+        """Return the log-probability of each value.
 
         Parameters
         ----------
@@ -141,11 +119,11 @@ class EntrywiseLikelihood(Likelihood):
         values
             As many values, or a single zero for all.
         columns
-            What to index parameters held for each feature with.
+            Index into parameters that are held for each feature.
         """
 
-    def log_prob(self, outputs: Float[Tensor, "rows features"], target: Rows) -> Float[Tensor, " rows"]:
-        """Give the log-probability of each row of `target`, its missing entries left out."""
+    def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:
+        """Return the log-probability of each row of `target`, without its missing entries."""
         if isinstance(target, SparseRows):
             return self._sparse_log_prob(outputs, target)
         entries = self.entry_log_prob(outputs, target.values, slice(None))
@@ -154,21 +132,37 @@ class EntrywiseLikelihood(Likelihood):
         return entries.sum(1)
 
     def _sparse_log_prob(self, outputs: Tensor, target: SparseRows) -> Tensor:
-        """Sum over the entries that are not stored, which are zeros, and over those that are."""
+        """Add the entries that are not stored, which are zeros, and those that are."""
         stored = self.entry_log_prob(target.take(outputs), target.values, target.pattern.columns)
         if target.observed is not None:
             stored = stored.masked_fill(~target.observed, 0.0)
         zeros = self.entry_log_prob(outputs, outputs.new_zeros(()), slice(None))
-        # Not as a difference of two sums: where a stored value is far from zero, that would cancel its digits.
+        # Not a difference of two sums, which would cancel the digits where a stored value is far from zero.
         zeros = zeros.reshape(-1).index_fill(0, target.pattern.flat, 0.0).view_as(zeros)
         return zeros.sum(1) + target.sum_entries(stored)
 
 
 def to_numpy(values: Tensor) -> np.ndarray:
-    """Give a tensor's numbers in double precision, for NumPy's random generators."""
+    """Return a tensor as a float64 array, for NumPy's random generators."""
     return values.detach().to("cpu", torch.float64).numpy()
 
 
 def from_numpy(values: np.ndarray, like: Tensor) -> Tensor:
-    """Give an array as a tensor of another one's type and device."""
+    """Return an array as a tensor of the type and device of another."""
     return torch.from_numpy(np.asarray(values)).to(like)
+
+
+def stored_pieces(matrix: np.ndarray | sparse.csr_array) -> Iterator[Shaped[np.ndarray, " entries"]]:
+    """Yield the stored entries in reading order, some millions at a time."""
+    if isinstance(matrix, np.ndarray):
+        step = max(1, _PIECE // max(1, matrix.shape[1]))
+        yield from (matrix[begin : begin + step].ravel() for begin in range(0, len(matrix), step))
+    else:
+        yield from (matrix.data[begin : min(begin + _PIECE, matrix.nnz)] for begin in range(0, matrix.nnz, _PIECE))
+
+
+def _locate(matrix: np.ndarray | sparse.csr_array, position: int) -> tuple[int, int]:
+    """Return row and column of a stored entry."""
+    if isinstance(matrix, np.ndarray):
+        return divmod(position, matrix.shape[1])
+    return int(np.searchsorted(matrix.indptr, position, side="right")) - 1, int(matrix.indices[position])

@@ -1,20 +1,19 @@
-"""Features that are present or not."""
+"""Features that are present or absent."""
 
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
-from torch import Tensor
+from jaxtyping import Bool, Shaped
 from torch.nn.functional import softplus
 
-from corrvae.nn.likelihoods.base import EntrywiseLikelihood, from_numpy, to_numpy
+from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
 
 
 @final
 class Bernoulli(EntrywiseLikelihood):
     """Each feature is 1 with probability sigmoid(output): log p = x output - log(1 + exp(output)).
 
-    Values between 0 and 1 are allowed and read as shares of both.
+    Values between 0 and 1 are allowed and count as shares of both.
 
     Examples
     --------
@@ -25,28 +24,20 @@ class Bernoulli(EntrywiseLikelihood):
     """
 
     domain = "values in [0, 1]"
+    non_negative = True
 
-    def entry_log_prob(
-        self, outputs: Float[Tensor, "..."], values: Float[Tensor, "..."], columns: Int[Tensor, " entries"] | slice
-    ) -> Float[Tensor, "..."]:
-        """Give the log-probability of each value."""
+    def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
+        """Return the log-probability of each value."""
         return values * outputs - softplus(outputs)
 
-    def mean(
-        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
-    ) -> Float[Tensor, "rows features"]:
-        """Give the probability of each feature."""
+    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
+        """Return the probability of each feature."""
         return outputs.sigmoid()
 
-    def sample(
-        self,
-        outputs: Float[Tensor, "rows features"],
-        generator: np.random.Generator,
-        totals: Float[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows features"]:
+    def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw zeros and ones."""
         return from_numpy(generator.random(outputs.shape) < to_numpy(outputs.sigmoid()), outputs)
 
-    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
-        """Say of each value whether it lies in [0, 1]."""
+    def admits(self, values: Shaped[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
+        """Return for each value whether it lies in [0, 1]."""
         return (values >= 0) & (values <= 1)

@@ -1,15 +1,15 @@
-"""Real features with a noise of their own."""
+"""Real features with Gaussian noise."""
 
 from math import expm1, log, pi
 from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from corrvae.nn.likelihoods.base import EntrywiseLikelihood, from_numpy, to_numpy
+from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
 
 
 @final
@@ -23,7 +23,7 @@ class Gaussian(EntrywiseLikelihood):
     n_features
         Number of features.
     floor
-        Least standard deviation: without one, a constant column would drive the density to infinity.
+        Smallest standard deviation: without one, a constant column would drive the density to infinity.
 
     Examples
     --------
@@ -39,36 +39,22 @@ class Gaussian(EntrywiseLikelihood):
         if not 0 < floor < 1:
             raise ValueError(f"floor must lie in (0, 1), got {floor}")
         self.floor = floor
-        # not by torch: on a device without memory, its expm1 loads a compiler, which takes seconds
-        self.raw = nn.Parameter(torch.full((n_features,), log(expm1(1.0 - floor)), dtype=torch.float64).float())
+        self.raw = nn.Parameter(torch.full((n_features,), log(expm1(1.0 - floor))))
 
     @property
     def stddev(self) -> Float[Tensor, " features"]:
         """The learned standard deviation of each feature."""
         return self.floor + softplus(self.raw)
 
-    def entry_log_prob(
-        self, outputs: Float[Tensor, "..."], values: Float[Tensor, "..."], columns: Int[Tensor, " entries"] | slice
-    ) -> Float[Tensor, "..."]:
-        """Give the log-density of each value."""
+    def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
+        """Return the log-density of each value."""
         stddev = self.stddev[columns]
         return -0.5 * ((values - outputs) / stddev).square() - stddev.log() - 0.5 * log(2.0 * pi)
 
-    def mean(
-        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
-    ) -> Float[Tensor, "rows features"]:
-        """Give the mean of each feature."""
+    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
+        """Return the mean of each feature."""
         return outputs
 
-    def sample(
-        self,
-        outputs: Float[Tensor, "rows features"],
-        generator: np.random.Generator,
-        totals: Float[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows features"]:
+    def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw values."""
         return from_numpy(generator.normal(to_numpy(outputs), to_numpy(self.stddev)), outputs)
-
-    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
-        """Say of each value whether it is finite."""
-        return np.isfinite(values)

@@ -4,10 +4,8 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
-from torch import Tensor
 
-from corrvae.nn.likelihoods.base import EntrywiseLikelihood, from_numpy, to_numpy
+from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
 
 
 @final
@@ -22,28 +20,17 @@ class Poisson(EntrywiseLikelihood):
     """
 
     domain = "finite numbers that are not negative"
+    non_negative = True
+    default_normalize = "log1p"
 
-    def entry_log_prob(
-        self, outputs: Float[Tensor, "..."], values: Float[Tensor, "..."], columns: Int[Tensor, " entries"] | slice
-    ) -> Float[Tensor, "..."]:
-        """Give the log-probability of each value."""
+    def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
+        """Return the log-probability of each value."""
         return values * outputs - outputs.exp() - torch.lgamma(values + 1.0)
 
-    def mean(
-        self, outputs: Float[Tensor, "rows features"], totals: Float[Tensor, " rows"] | None = None
-    ) -> Float[Tensor, "rows features"]:
-        """Give the rate of each feature."""
+    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
+        """Return the rate of each feature."""
         return outputs.exp()
 
-    def sample(
-        self,
-        outputs: Float[Tensor, "rows features"],
-        generator: np.random.Generator,
-        totals: Float[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows features"]:
+    def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw counts."""
         return from_numpy(generator.poisson(to_numpy(outputs.exp())), outputs)
-
-    def admits(self, values: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
-        """Say of each value whether it is finite and not negative."""
-        return (values >= 0) & np.isfinite(values)

@@ -6,24 +6,29 @@ from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.weights.kernels.elimination import (
+    Structure,
     back_substitute,
     dense_core,
     eliminate,
+    later_neighbors,
     read_resistances,
     sparse_core,
 )
-from corrvae.graphs.weights.kernels.symbolic import Structure
 from corrvae.graphs.weights.pattern import build_structure, order_pieces, split_into_pieces
-from corrvae.monitor import Monitor
+from corrvae.graphs.weights.progress import Monitor
 from support.elimination import (
     column_pairs,
     conductance_matrix,
     exact_resistances,
+    grounded_inverse,
     in_positions,
+    lists_of,
     matrix_resistances,
     no_control,
     star_mesh,
     structure_of,
+    symbolic_fill,
+    tail_of,
 )
 from support.graphs import graphs
 from support.resistance import conductances_of, from_networkx, scale_free
@@ -36,7 +41,7 @@ NO_EMBEDDING = np.zeros((0, 0), np.float32)
 def eliminations(draw, max_vertices=9, connected=False):
     """A graph, an order of its vertices, and how many of them to eliminate."""
     graph = draw(graphs(max_vertices=max_vertices))
-    assume(not connected or (graph.n_components == 1 and graph.n_vertices > 1))
+    assume(not connected or (graph.n_connected == 1 and graph.n_vertices > 1))
     order = np.array(draw(st.permutations(range(graph.n_vertices))), np.int32)
     return graph, order, draw(st.integers(0, graph.n_vertices))
 
@@ -47,7 +52,7 @@ def in_supernodes(graph: CorrelationGraph, share: float) -> tuple[Structure, np.
     assert pieces.n_vertices == graph.n_vertices
     assert pieces.starts.size == 2
     ordering = order_pieces(pieces, Monitor())
-    n_pivots = np.array([int(share * ordering.pivot_starts.size)])
+    n_pivots = np.array([int(share * ordering.pivot_sizes.size)])
     structure = build_structure(pieces, ordering, np.array([0]), n_pivots, Monitor())
     matrix = np.zeros((graph.n_vertices, graph.n_vertices))
     position = np.argsort(ordering.order)
@@ -87,7 +92,7 @@ def test_columns_are_conductances_of_the_star_mesh(elimination):
 
 
 @given(eliminations(max_vertices=7, connected=True))
-def test_columns_become_resistances_on_the_way_back(elimination):
+def test_columns_become_resistances_in_back_substitution(elimination):
     graph, order, n_eliminated = elimination
     structure = structure_of(graph, order, n_eliminated)
     truth = exact_resistances(conductance_matrix(graph, order))
@@ -134,9 +139,10 @@ def test_an_embedding_stands_for_the_core():
     structure, matrix, conductances = in_supernodes(scale_free(120, 2), 0.6)
     truth = matrix_resistances(matrix)
     first = structure.first
-    # resistances are squared distances of the columns of the root of the pseudo-inverse
-    values, vectors = np.linalg.eigh(np.diag(matrix.sum(axis=1)) - matrix)
-    points = (vectors[:, 1:] / np.sqrt(values[1:]))[first:].astype(np.float32)
+    # resistances are squared distances of the rows of a root of the grounded inverse
+    points = np.zeros((len(matrix), len(matrix) - 1))
+    points[1:] = np.linalg.cholesky(grounded_inverse(matrix)[1:, 1:])
+    points = points[first:].astype(np.float32)
     found = eliminate(structure, conductances, no_control())
     back_substitute(structure, found, NO_MATRIX, points, no_control())
     assert np.allclose(found.values, in_columns(structure, truth), rtol=1e-5, atol=0.0)
@@ -160,3 +166,60 @@ def test_every_kernel_stops_when_asked():
     back_substitute(structure, found, core, NO_EMBEDDING, stopped)
     assert np.array_equal(found.values, before)
     assert stopped.tolist() == [1, 0]
+
+
+@given(graphs(max_vertices=12), st.randoms(use_true_random=False))
+def test_each_edge_is_listed_at_its_earlier_end(graph, random):
+    order = np.array(random.sample(range(graph.n_vertices), graph.n_vertices), np.int32)
+    pointers, rows, edges = later_neighbors(order, *lists_of(graph), graph.n_vertices)
+    listed = {(j, rows[t], edges[t]) for j in range(order.size) for t in range(pointers[j], pointers[j + 1])}
+    expected = {(min(pair), max(pair), e) for e, pair in enumerate(in_positions(graph, order).tolist())}
+    assert listed == expected
+    assert rows.size == graph.n_edges
+
+
+@given(graphs(max_vertices=12), st.randoms(use_true_random=False), st.integers(0, 12))
+def test_tails_are_the_fill_for_any_order(graph, random, n_eliminated):
+    n_eliminated = min(n_eliminated, graph.n_vertices)
+    order = np.array(random.sample(range(graph.n_vertices), graph.n_vertices), np.int32)
+    structure = structure_of(graph, order, n_eliminated)
+    fill = symbolic_fill(graph.n_vertices, in_positions(graph, order), n_eliminated)
+    assert [tail_of(structure, s) for s in range(n_eliminated)] == [sorted(later) for later in fill]
+    assert np.array_equal(np.diff(structure.columns)[:n_eliminated], [len(later) for later in fill])
+    assert np.all(structure.columns[n_eliminated:] == sum(map(len, fill)))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        from_networkx(nx.grid_2d_graph(12, 12)),
+        scale_free(300),
+        from_networkx(nx.wheel_graph(500)),
+        from_networkx(nx.complete_graph(20)),
+        from_networkx(nx.disjoint_union(nx.circular_ladder_graph(30), nx.grid_2d_graph(5, 9))),
+    ],
+    ids=["grid", "scale-free", "wheel", "complete", "two pieces"],
+)
+def test_supernodes_hold_the_fill_of_all_their_vertices(graph):
+    pieces = split_into_pieces(graph)
+    monitor = Monitor()
+    ordering = order_pieces(pieces, monitor)
+    whole = np.arange(pieces.starts.size - 1)
+    n_pivots = np.diff(ordering.piece_pivots)
+    structure = build_structure(pieces, ordering, whole, n_pivots, monitor)
+    pairs = np.array(
+        [
+            (j, i)
+            for j in range(pieces.n_vertices)
+            for i in structure.later_rows[slice(*structure.later_pointers[j : j + 2])]
+        ]
+    )
+    fill = symbolic_fill(pieces.n_vertices, pairs, structure.first)
+    expected = {(j, i) for j, later in enumerate(fill) for i in later}
+    columns = column_pairs(structure)
+    assert len(columns) == structure.columns[-1] == len(set(columns))
+    assert expected <= set(columns)
+    for s, end in enumerate(structure.ends):  # the last vertex of a supernode is joined to all of its tail
+        assert set(tail_of(structure, s)) == fill[end - 1]
+    if graph.degrees.max() < 200:  # without hubs, so are all of them
+        assert set(columns) == expected

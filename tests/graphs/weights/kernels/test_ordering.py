@@ -1,12 +1,16 @@
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.weights.kernels import ordering as cuts
 from corrvae.graphs.weights.kernels.adjacency import label_pieces
-from corrvae.graphs.weights.kernels.ordering import minimum_degree
-from corrvae.graphs.weights.pattern import Ordering
+from corrvae.graphs.weights.kernels.ordering import Ordering, minimum_degree
+from corrvae.graphs.weights.pattern import build_structure, order_pieces, split_into_pieces
+from corrvae.graphs.weights.progress import Monitor
 from support.elimination import in_positions, lists_of, no_control, symbolic_fill
 from support.graphs import graphs
 from support.resistance import from_networkx
@@ -23,9 +27,8 @@ def pieces_first(graph: CorrelationGraph) -> tuple[CorrelationGraph, np.ndarray]
 def ordered(graph, starts, *, stop_ratio=np.inf, degree=np.inf, work=np.inf, core=0.0, control=None) -> Ordering:
     pointers, neighbors, _ = lists_of(graph)
     control = no_control() if control is None else control
-    return Ordering(
-        *minimum_degree(pointers, neighbors, starts, HUB_FACTOR, *map(float, (stop_ratio, degree, work, core)), control)
-    )
+    limits = map(float, (stop_ratio, degree, work, core))
+    return minimum_degree(pointers, neighbors, starts, HUB_FACTOR, *limits, control)
 
 
 def ordered_whole(graph: nx.Graph, **limits) -> tuple[CorrelationGraph, Ordering]:
@@ -34,12 +37,14 @@ def ordered_whole(graph: nx.Graph, **limits) -> tuple[CorrelationGraph, Ordering
     return graph, ordered(graph, starts, **limits)
 
 
+def n_ordered(ordering: Ordering) -> list[int]:
+    """How many vertices of each piece have been ordered."""
+    return [int(ordering.pivot_sizes[a:b].sum()) for a, b in pairwise(ordering.piece_pivots)]
+
+
 def pivot_ends(ordering: Ordering) -> np.ndarray:
-    ends = np.append(ordering.pivot_starts, -1)[1:]
-    for piece in range(ordering.piece_ordered.size):
-        if ordering.piece_pivots[piece + 1] > ordering.piece_pivots[piece]:
-            ends[ordering.piece_pivots[piece + 1] - 1] = ordering.piece_ordered[piece]
-    return ends
+    """Where each pivot ends, if every piece is ordered to its end or there is only one."""
+    return np.cumsum(ordering.pivot_sizes)
 
 
 def fill_of(graph: CorrelationGraph, ordering: Ordering) -> list[set[int]]:
@@ -68,13 +73,11 @@ def test_pivots_tile_each_piece_and_their_tails_are_the_fill(graph):
     for piece in range(n_pieces):
         run = slice(starts[piece], starts[piece + 1])
         assert sorted(ordering.order[run]) == list(range(starts[piece], starts[piece + 1]))
-        assert ordering.pivot_starts[ordering.piece_pivots[piece]] == starts[piece]
-        assert ordering.piece_ordered[piece] == starts[piece + 1]
+    assert n_ordered(ordering) == np.diff(starts).tolist()
     ends = pivot_ends(ordering)
-    assert np.array_equal(ordering.pivot_starts[1:], ends[:-1])
-    assert np.all(ends > ordering.pivot_starts)
+    assert np.all(ordering.pivot_sizes > 0)
     fill = fill_of(graph, ordering)
-    for start, end, tail in zip(ordering.pivot_starts, ends, ordering.pivot_tails, strict=True):
+    for start, end, tail in zip(ends - ordering.pivot_sizes, ends, ordering.pivot_tails, strict=True):
         assert [len(fill[j]) for j in range(start, end)] == [end - 1 - j + tail for j in range(start, end)]
 
 
@@ -98,7 +101,7 @@ def test_tails_are_the_fill_of_larger_graphs(graph):
 
 def test_a_complete_graph_is_one_pivot():
     _, ordering = ordered_whole(nx.complete_graph(70))
-    assert ordering.pivot_starts.tolist() == [0]
+    assert ordering.pivot_sizes.tolist() == [70]
     assert ordering.pivot_tails.tolist() == [0]
 
 
@@ -114,7 +117,7 @@ def test_hubs_come_last_and_are_left_out_of_the_tails(n_hubs):
     wheel = nx.cycle_graph(600)
     wheel.add_edges_from((v, 600 + hub) for hub in range(n_hubs) for v in range(600))
     graph, ordering = ordered_whole(wheel)
-    assert ordering.piece_ordered.tolist() == [600]
+    assert n_ordered(ordering) == [600]
     assert np.all(graph.degrees[ordering.order[600:]] == 600)
     assert sorted(ordering.order) == list(range(600 + n_hubs))
     fill = fill_of(graph, ordering)
@@ -149,51 +152,48 @@ def test_the_order_is_nearly_as_good_as_exact_minimum_degree():
 def test_the_degree_limit_leaves_a_core(limit):
     grid = nx.grid_2d_graph(30, 30)
     _, ordering = ordered_whole(grid, degree=limit)
-    ends = pivot_ends(ordering)
     assert np.all(ordering.pivot_tails <= limit)
-    assert 0 < ordering.piece_ordered[0] < 900
-    assert ends[-1] == ordering.piece_ordered[0]
+    assert 0 < n_ordered(ordering)[0] < 900
     assert sorted(ordering.order) == list(range(900))
     _, unlimited = ordered_whole(grid)
-    assert np.array_equal(ordering.pivot_starts, unlimited.pivot_starts[: ordering.pivot_starts.size])
+    assert np.array_equal(ordering.pivot_sizes, unlimited.pivot_sizes[: ordering.pivot_sizes.size])
 
 
 def test_nothing_below_the_degree_limit_means_no_pivots():
     _, ordering = ordered_whole(nx.random_regular_graph(6, 100, seed=0), degree=5)
-    assert ordering.pivot_starts.size == 0
+    assert ordering.pivot_sizes.size == 0
     assert ordering.piece_pivots.tolist() == [0, 0]
-    assert ordering.piece_ordered.tolist() == [0]
     assert sorted(ordering.order) == list(range(100))
 
 
 def test_the_work_limit_leaves_a_core():
     limit = 2e4
     _, ordering = ordered_whole(nx.grid_2d_graph(30, 30), work=limit, core=np.inf)
-    sizes = pivot_ends(ordering) - ordering.pivot_starts
+    sizes = ordering.pivot_sizes
     work = np.cumsum(sizes * (ordering.pivot_tails + sizes).astype(float) ** 2)
     assert work[-2] <= limit < work[-1]
-    assert ordering.piece_ordered[0] < 900
+    assert n_ordered(ordering)[0] < 900
 
 
-def test_what_plainly_passes_the_work_limit_stops_early():
+def test_what_clearly_passes_the_work_limit_stops_early():
     grid = nx.grid_2d_graph(30, 30)
     _, patient = ordered_whole(grid, work=2e4, core=np.inf)
     _, hopeless = ordered_whole(grid, work=2e4, core=100.0)
-    assert hopeless.piece_ordered[0] < patient.piece_ordered[0]
+    assert n_ordered(hopeless) < n_ordered(patient)
 
 
 def test_the_stop_ratio_leaves_what_is_dense():
     _, ordering = ordered_whole(nx.complete_graph(70), stop_ratio=0.5)
-    assert ordering.piece_ordered.tolist() == [0]
+    assert n_ordered(ordering) == [0]
     _, ordering = ordered_whole(nx.complete_graph(60), stop_ratio=0.5)  # too small to be worth a core
-    assert ordering.piece_ordered.tolist() == [60]
+    assert n_ordered(ordering) == [60]
 
 
 def test_a_stopped_piece_leaves_the_next_ones_alone():
     graph = nx.disjoint_union_all([nx.complete_graph(80), nx.cycle_graph(50), nx.complete_graph(90)])
     graph, starts = pieces_first(from_networkx(graph))
     ordering = ordered(graph, starts, stop_ratio=0.5)
-    assert ordering.piece_ordered.tolist() == [0, 130, 130]
+    assert n_ordered(ordering) == [0, 50, 0]
     alone, alone_starts = pieces_first(from_networkx(nx.cycle_graph(50)))
     assert ordering.pivot_tails.tolist() == ordered(alone, alone_starts).pivot_tails.tolist()
     assert sorted(ordering.order) == list(range(220))
@@ -203,8 +203,8 @@ def test_a_stopped_piece_leaves_nothing_in_the_degree_lists():
     first, second = nx.random_regular_graph(8, 64, seed=1), nx.random_regular_graph(8, 300, seed=2)
     graph, starts = pieces_first(from_networkx(nx.disjoint_union(first, second)))
     ordering = ordered(graph, starts, stop_ratio=0.1)
-    assert ordering.piece_ordered[0] == 0
-    assert ordering.piece_ordered[1] > 100
+    assert n_ordered(ordering)[0] == 0
+    assert n_ordered(ordering)[1] > 36
     assert sorted(ordering.order[64:]) == list(range(64, 364))
     _, alone = ordered_whole(second, stop_ratio=0.1)
     assert ordering.pivot_tails.tolist() == alone.pivot_tails.tolist()
@@ -217,4 +217,89 @@ def test_work_is_counted_and_stops_when_asked():
     control[:] = 1, 0
     _, ordering = ordered_whole(nx.grid_2d_graph(10, 10), control=control)
     assert control.tolist() == [1, 0]
-    assert ordering.piece_ordered.tolist() == [0]
+    assert n_ordered(ordering) == [0]
+
+
+def analysed(graph):
+    pieces = split_into_pieces(graph)
+    ordering = order_pieces(pieces, Monitor())
+    return pieces, ordering
+
+
+def every_cut(starts, ordering, piece):
+    """Pivots, core, seconds and bytes of each place where a piece may be cut."""
+    first, last = ordering.piece_pivots[piece : piece + 2]
+    sizes, tails = ordering.pivot_sizes[first:last], ordering.pivot_tails[first:last] + ordering.piece_hubs[piece]
+    for n_pivots in range(last - first + 1):
+        core = starts[piece + 1] - starts[piece] - sizes[:n_pivots].sum()
+        if 0 < core < cuts.SMALLEST_CORE and n_pivots < last - first:
+            continue
+        columns = [cuts.column_cost(*column) for column in zip(sizes[:n_pivots], tails[:n_pivots], strict=True)]
+        seconds = sum(column[0] for column in columns)
+        seconds += cuts.SECONDS_A_CORE_ENTRY * core**2 + cuts.SECONDS_A_CORE_CUBE * float(core) ** 3
+        front = max((sizes + tails)[:n_pivots], default=0)
+        yield n_pivots, core, seconds, sum(column[1] for column in columns) + 8.0 * front**2 + 8.0 * core**2
+
+
+@pytest.mark.parametrize(("size", "tail"), [(1, 0), (1, 7), (4, 0), (5, 3)])
+def test_a_pivot_costs_its_entries_and_pairs(size, tail):
+    lengths = [size - 1 - i + tail for i in range(size)]
+    seconds, room = cuts.column_cost(size, tail)
+    assert room == 8 * sum(lengths) + 4 * tail
+    pairs = sum(length**2 for length in lengths) + (size + tail) ** 2
+    expected = cuts.SECONDS_A_PIVOT + cuts.SECONDS_AN_ENTRY * sum(lengths) + cuts.SECONDS_A_PAIR * pairs
+    assert np.isclose(seconds, expected)
+
+
+@pytest.mark.parametrize("budget", [np.inf, 3e6, 8e5, 4e5])
+def test_the_cheapest_cut_that_fits_is_chosen(budget):
+    graph = nx.disjoint_union_all(
+        [nx.barabasi_albert_graph(500, 4, seed=1), nx.grid_2d_graph(25, 25), nx.cycle_graph(70), nx.complete_graph(90)]
+    )
+    pieces, ordering = analysed(from_networkx(graph))
+    n_eliminated, core_sizes, seconds, sizes = cuts.choose_cuts(pieces.starts, ordering, budget)
+    assert n_eliminated.size == 4
+    for piece in range(4):
+        candidates = list(every_cut(pieces.starts, ordering, piece))
+        fitting = [cut for cut in candidates if cut[3] <= budget]
+        best = min(fitting, key=lambda cut: cut[2]) if fitting else min(candidates, key=lambda cut: cut[3])
+        assert seconds[piece] <= best[2] * (1 + 1e-9)
+        found = next(cut for cut in candidates if cut[0] == n_eliminated[piece])
+        assert core_sizes[piece] == found[1]
+        assert np.allclose([seconds[piece], sizes[piece]], [found[2], found[3]])
+        if fitting:
+            assert sizes[piece] <= budget
+        else:
+            assert np.isclose(found[3], best[3])
+
+
+def test_sparse_pieces_go_to_the_end_and_dense_ones_do_not_begin():
+    pieces, ordering = analysed(from_networkx(nx.disjoint_union(nx.cycle_graph(70), nx.complete_graph(90))))
+    n_eliminated, core_sizes, _, _ = cuts.choose_cuts(pieces.starts, ordering, np.inf)
+    assert core_sizes.tolist() == [0, 90]
+    assert n_eliminated.tolist() == [ordering.piece_pivots[1], 0]
+
+
+@pytest.mark.parametrize("largest_degree", [3, 5, 12])
+def test_low_degrees_are_cut_where_fill_begins(largest_degree):
+    graph = from_networkx(nx.disjoint_union_all([nx.grid_2d_graph(20, 20), nx.cycle_graph(30), nx.complete_graph(20)]))
+    pieces, ordering = analysed(graph)
+    n_eliminated, core_sizes, _, column_bytes = cuts.cut_at_degree(pieces.starts, ordering, largest_degree)
+    assert core_sizes.tolist()[1:] == [0, 20]
+    assert 0 < core_sizes[0] < 400
+    structure = build_structure(pieces, ordering, np.arange(3), n_eliminated, Monitor())
+    lengths = np.diff(structure.columns)[: structure.first]
+    assert lengths.max() <= largest_degree
+    assert pieces.n_vertices - structure.first == core_sizes.sum()
+    assert column_bytes.sum() == 8 * structure.columns[-1] + 4 * structure.tails.size
+    one_more = build_structure(pieces, ordering, np.array([0]), n_eliminated[:1] + 1, Monitor())
+    assert np.diff(one_more.columns)[: one_more.first].max() > largest_degree
+
+
+def test_hubs_do_not_keep_low_degrees_from_being_cut():
+    wheels = nx.cycle_graph(2000)
+    wheels.add_edges_from((v, 2000 + hub) for hub in range(20) for v in range(hub, 2000, 3))
+    pieces, ordering = analysed(from_networkx(wheels))
+    assert ordering.piece_hubs.tolist() == [20]
+    core_sizes = cuts.cut_at_degree(pieces.starts, ordering, 12).core_sizes
+    assert core_sizes.tolist() == [20]

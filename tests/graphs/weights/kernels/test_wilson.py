@@ -5,7 +5,8 @@ from hypothesis import assume, given, settings
 
 from corrvae.graphs import CorrelationGraph, enumerate_forests
 from corrvae.graphs.weights.kernels import wilson
-from corrvae.graphs.weights.pattern import Pieces, split_into_pieces
+from corrvae.graphs.weights.kernels.adjacency import Pieces
+from corrvae.graphs.weights.pattern import split_into_pieces
 from corrvae.graphs.weights.sample import neighbor_tables
 from support.elimination import no_control
 from support.graphs import graphs
@@ -16,27 +17,23 @@ def draw(pieces: Pieces, conductances: np.ndarray | None, key: int, control=None
     """One forest: the steps walked, each vertex's entry towards its root, and the vertices, parents first."""
     _, threshold, alias = neighbor_tables(pieces, conductances)
     n = pieces.n_vertices
-    order = wilson.walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
+    order = wilson.walk_order(pieces)
     parent_entry, topological, stamp = np.empty(n, np.int64), np.empty(n, np.int32), np.full(n, -1)
     state = np.array([key], np.uint64)
-    steps = wilson.sample_forest(
-        pieces.pointers, pieces.neighbors, threshold, alias, order, pieces.starts, state, parent_entry, topological,
-        stamp, 0, no_control() if control is None else control,
-    )  # fmt: skip
+    control = no_control() if control is None else control
+    steps = wilson.sample_forest(pieces, threshold, alias, order, state, parent_entry, topological, stamp, 0, control)
     return steps, parent_entry, topological
 
 
 def conditional(pieces: Pieces, values: np.ndarray, parent_entry: np.ndarray, topological: np.ndarray) -> np.ndarray:
     out = np.zeros(pieces.is_bridge.size)
     scratch = np.empty((6, pieces.n_vertices + 1), np.int32)
-    wilson.conditional_probabilities(
-        pieces.pointers, pieces.neighbors, pieces.edge_of, values, parent_entry, topological, scratch, out
-    )
+    wilson.conditional_probabilities(pieces, values, parent_entry, topological, scratch, out)
     return out
 
 
 def rooted(pieces: Pieces, forest: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A listed forest as `sample_forest` would give it, with roots anywhere."""
+    """A listed forest as `sample_forest` would return it, with roots anywhere."""
     entries = {
         (v, int(pieces.neighbors[t])): t
         for v in range(pieces.n_vertices)
@@ -72,7 +69,7 @@ def naive_conditional(graph: CorrelationGraph, forest: np.ndarray) -> np.ndarray
 @given(graphs(max_vertices=14))
 def test_walks_start_next_to_what_is_there(graph):
     pieces = split_into_pieces(graph)
-    order = wilson.walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
+    order = wilson.walk_order(pieces)
     degrees = np.diff(pieces.pointers)
     for first, last in zip(pieces.starts[:-1], pieces.starts[1:], strict=True):
         assert sorted(order[first:last]) == list(range(first, last))
@@ -123,7 +120,7 @@ def test_conditional_probabilities_average_to_the_weights(graph):
     values = neighbor_tables(pieces, graph.conductances)[0]
     generator = np.random.default_rng(0)
     rows = np.array([conditional(pieces, values, *rooted(pieces, forest, generator)) for forest in forests])
-    assert np.allclose(rows.sum(axis=1), graph.n_vertices - graph.n_components)
+    assert np.allclose(rows.sum(axis=1), graph.n_vertices - graph.n_connected)
     products = np.exp(forests @ np.log(conductances_of(graph)))
     assert np.allclose(products @ rows / products.sum(), forest_weights(graph, forests), atol=1e-12)
     for forest, row in zip(forests[:5], rows, strict=False):
@@ -146,16 +143,15 @@ def test_forests_accumulate_key_by_key():
     graph = from_networkx(nx.disjoint_union(nx.complete_graph(5), nx.cycle_graph(6)), seed=1)
     pieces = split_into_pieces(graph)
     values, threshold, alias = neighbor_tables(pieces, graph.conductances)
-    order = wilson.walk_order(pieces.pointers, pieces.neighbors, pieces.starts)
-    lists = (pieces.pointers, pieces.neighbors, pieces.edge_of, values, threshold, alias, order, pieces.starts)
+    order = wilson.walk_order(pieces)
     keys = np.array([3, 1 << 40, 77], np.uint64)
     total, control = np.zeros(graph.n_edges), no_control()
-    wilson.accumulate_forests(*lists, keys, total, control)
+    wilson.accumulate_forests(pieces, values, threshold, alias, order, keys, total, control)
     assert control.tolist() == [0, 3]
     expected = sum(conditional(pieces, values, *draw(pieces, graph.conductances, key)[1:]) for key in keys)
     assert np.allclose(total, expected)
     stopped = np.zeros(graph.n_edges)
-    wilson.accumulate_forests(*lists, keys, stopped, np.array([1, 0]))
+    wilson.accumulate_forests(pieces, values, threshold, alias, order, keys, stopped, np.array([1, 0]))
     assert not stopped.any()
 
 

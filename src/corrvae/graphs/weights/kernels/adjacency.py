@@ -1,16 +1,35 @@
 """Adjacency lists, bridges and pieces: what the graph looks like before anything is eliminated."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numba import njit
 
-from corrvae.compiling import kernel
 
+class Pieces(NamedTuple):
+    """The graph without its bridges, relabelled so that each connected piece is a run of consecutive vertices.
 
-@kernel()
-def adjacency_lists(n_vertices, tails, heads):
-    """Neighbour lists of an undirected graph, each entry with the edge it came from.
-
-    Returns `pointers` (n + 1), `neighbors` (2 m) and `edge_of` (2 m).
+    `is_bridge`: of each edge of the graph; `kept`: the edges that are not bridges; `pointers`, `neighbors`, `edge_of`:
+    adjacency lists of the relabelled vertices, with the graph's edges; `starts`: the first vertex of each piece, closed
+    by the number of vertices.
     """
+
+    is_bridge: np.ndarray
+    kept: np.ndarray
+    pointers: np.ndarray
+    neighbors: np.ndarray
+    edge_of: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def n_vertices(self) -> int:
+        """Vertices that have an edge left."""
+        return int(self.starts[-1])
+
+
+@njit(cache=True, nogil=True)
+def adjacency_lists(n_vertices, tails, heads):
+    """Return the adjacency lists of an undirected graph: `pointers` (n + 1), `neighbors` (2 m), `edge_of` (2 m)."""
     n_edges = tails.size
     pointers = np.zeros(n_vertices + 1, np.int64)
     for e in range(n_edges):
@@ -32,7 +51,7 @@ def adjacency_lists(n_vertices, tails, heads):
     return pointers, neighbors, edge_of
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def peel_leaves(n_vertices, tails, heads):
     """Mark the edges (tails before heads) that fall off when vertices of degree 1 are removed while there are any.
 
@@ -59,7 +78,7 @@ def peel_leaves(n_vertices, tails, heads):
     return other < 0
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def find_bridges(n_vertices, pointers, neighbors, edge_of):
     """Mark the edges whose removal disconnects their component (depth-first search, low points)."""
     is_bridge = np.zeros(neighbors.size // 2, np.bool_)
@@ -105,12 +124,12 @@ def find_bridges(n_vertices, pointers, neighbors, edge_of):
     return is_bridge
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def label_pieces(n_vertices, pointers, neighbors):
     """Number the vertices that have neighbours, piece by piece (breadth first).
 
-    Returns `label` (new number of each vertex, -1 when isolated) and `piece_starts`, the first new number of each
-    connected piece, closed by the number of labelled vertices.
+    Return `label` (new number of each vertex, -1 when isolated) and `starts`, the first new number of each connected
+    piece, closed by the number of labelled vertices.
     """
     label = np.full(n_vertices, -1, np.int32)
     queue = np.empty(n_vertices, np.int32)

@@ -1,12 +1,12 @@
 """The dense core: from conductances to resistances, in place."""
 
 import numpy as np
+from numba import njit
 
-from corrvae.compiling import kernel
-from corrvae.monitor import DONE, STOP
+from corrvae.graphs.weights.progress import DONE, STOP
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def normalised_laplacian(core, scale):
     """Write D^-1/2 L D^-1/2 + u u' with u = D^1/2 1 / |D^1/2 1| to the lower triangle; `scale` receives D^-1/2.
 
@@ -27,7 +27,7 @@ def normalised_laplacian(core, scale):
         core[i, i] = 1.0 + 1.0 / (scale[i] * scale[i] * total)
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def restore_conductances(core):
     """Undo `normalised_laplacian`: mirror the upper triangle."""
     for i in range(core.shape[0]):
@@ -36,7 +36,7 @@ def restore_conductances(core):
             core[i, j] = core[j, i]
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def resistances_from_inverse(core, scale):
     """Turn the inverse, given in the lower triangle, into the full matrix of resistances."""
     k = core.shape[0]
@@ -54,7 +54,7 @@ def resistances_from_inverse(core, scale):
                     core[j, i] = resistance
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def star_mesh_resistances(core, control):
     """Turn conductances into resistances by star-mesh elimination: slow, and exact at any scaling."""
     k = core.shape[0]

@@ -1,26 +1,57 @@
-"""Star-mesh elimination of the supernodes, and the way back in resistances.
+"""Star-mesh elimination of supernodes, and back-substitution in resistances.
 
 Removing vertex v with conductances w_va and D = sum_a w_va adds w_va w_vb / D between each pair of its neighbours:
-positive numbers only, so nothing is lost to cancellation and no vertex has to be grounded. On the way back, newest
-first, with c_a = w_va / D, r_a = sum_b c_b R_ab and s = 1/2 sum_a c_a r_a, the resistances are R_va = 1/D + r_a - s,
-and only pairs of the filled graph are touched. The columns hold conductances on the way in and resistances on the way
-back.
+positive numbers only, so nothing is lost to cancellation and no vertex has to be grounded. Back-substitution goes
+newest first: with c_a = w_va / D, r_a = sum_b c_b R_ab and s = 1/2 sum_a c_a r_a, the resistances are
+R_va = 1/D + r_a - s, and only pairs of the filled graph are touched. The columns hold conductances after elimination
+and resistances after back-substitution.
 
-The way in looks left: a column is gathered from the earlier supernodes whose tail contains it. Each supernode waits
-in the list (`waiting`, `next_waiting`) of the next position of its tail.
+Positions are in order of elimination. A *supernode* is a pivot's run of consecutive positions; its *tail* is the
+sorted list of later positions that all of them are joined to when they are eliminated. Columns are stored one after
+another: column j of a supernode that ends at `end` holds the pairs (j, j + 1), ..., (j, end - 1) and then (j, tail).
+
+Elimination is left-looking: a column is gathered from the earlier supernodes whose tail contains it. Each supernode
+waits in the list (`waiting`, `next_waiting`) of the next position of its tail.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from corrvae.compiling import kernel
-from corrvae.graphs.weights.kernels.symbolic import grown
-from corrvae.monitor import DONE, STOP
+from corrvae.graphs.weights.progress import DONE, STOP
+
+
+class Structure(NamedTuple):
+    """The pattern of one elimination: everything that does not depend on the conductances.
+
+    `starts`, `ends`: positions of each supernode; `tail_pointers`, `tails`: their tails; `columns`: where each
+    position's column begins; `later_pointers`, `later_rows`, `later_edges`: the original edges, at their earlier end;
+    `first`: the first position of the core (the number of positions when nothing is left).
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    tail_pointers: np.ndarray
+    tails: np.ndarray
+    columns: np.ndarray
+    later_pointers: np.ndarray
+    later_rows: np.ndarray
+    later_edges: np.ndarray
+    first: int
+
+    @property
+    def core_size(self) -> int:
+        """Number of positions that are not eliminated."""
+        return self.columns.size - 1 - self.first
 
 
 class Elimination(NamedTuple):
-    """Columns of the eliminated positions, and what is still to reach the core."""
+    """Columns of the eliminated positions, and what is still to reach the core.
+
+    `values`: the conductances of each column at the moment its vertex is eliminated; `inverse_sums`: 1 / D of each
+    eliminated position; `waiting`, `next_waiting`, `at`: lists of the supernodes that still contribute to the core.
+    """
 
     values: np.ndarray
     inverse_sums: np.ndarray
@@ -29,9 +60,105 @@ class Elimination(NamedTuple):
     at: np.ndarray
 
 
-@kernel()
+@njit(cache=True, nogil=True)
+def later_neighbors(order, pointers, neighbors, edge_of, n_vertices):
+    """Return, for each position of `order`, the later positions it is joined to and the edges that do so."""
+    n = order.size
+    position = np.empty(n_vertices, np.int32)
+    n_entries = 0
+    for j in range(n):
+        position[order[j]] = j
+        n_entries += pointers[order[j] + 1] - pointers[order[j]]
+    later_pointers = np.zeros(n + 1, np.int64)
+    rows = np.empty(n_entries // 2, np.int32)
+    edges = np.empty(n_entries // 2, np.int64)
+    top = 0
+    for j in range(n):
+        v = order[j]
+        for t in range(pointers[v], pointers[v + 1]):
+            i = position[neighbors[t]]
+            if i > j:
+                rows[top] = i
+                edges[top] = edge_of[t]
+                top += 1
+        later_pointers[j + 1] = top
+    return later_pointers, rows, edges
+
+
+@njit(cache=True, nogil=True)
+def grow(array, capacity):
+    """Return a copy of an array with room for more."""
+    bigger = np.empty(capacity, array.dtype)
+    bigger[: array.size] = array
+    return bigger
+
+
+@njit(cache=True, nogil=True)
+def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, control):
+    """Return the tails of the supernodes `starts[s]:ends[s]`, and where each position's column begins.
+
+    Tails are merged from those of the children. A supernode's parent is the supernode that holds its first tail entry,
+    if that is eliminated too.
+    """
+    n_supernodes = starts.size
+    supernode_of = np.full(n_positions, -1, np.int32)
+    for s in range(n_supernodes):
+        for j in range(starts[s], ends[s]):
+            supernode_of[j] = s
+    tail_pointers = np.zeros(n_supernodes + 1, np.int64)
+    tails = np.empty(1024 + 2 * later_rows.size, np.int32)
+    first_child = np.full(n_supernodes, -1, np.int32)
+    next_child = np.full(n_supernodes, -1, np.int32)
+    seen = np.full(n_positions, -1, np.int32)
+    top = 0
+    for s in range(n_supernodes):
+        if control[STOP]:
+            break
+        begin = top
+        needed = later_pointers[ends[s]] - later_pointers[starts[s]]
+        child = first_child[s]
+        while child >= 0:
+            needed += tail_pointers[child + 1] - tail_pointers[child]
+            child = next_child[child]
+        if top + needed > tails.size:
+            tails = grow(tails, 2 * tails.size + needed)
+        for j in range(starts[s], ends[s]):
+            for t in range(later_pointers[j], later_pointers[j + 1]):
+                row = later_rows[t]
+                if row >= ends[s] and seen[row] != s:
+                    seen[row] = s
+                    tails[top] = row
+                    top += 1
+        child = first_child[s]
+        while child >= 0:
+            for t in range(tail_pointers[child], tail_pointers[child + 1]):
+                row = tails[t]
+                if row >= ends[s] and seen[row] != s:
+                    seen[row] = s
+                    tails[top] = row
+                    top += 1
+            child = next_child[child]
+        tails[begin:top].sort()
+        tail_pointers[s + 1] = top
+        if top > begin:
+            parent = supernode_of[tails[begin]]
+            if parent >= 0:
+                next_child[s] = first_child[parent]
+                first_child[parent] = s
+    columns = np.zeros(n_positions + 1, np.int64)
+    total = 0
+    for s in range(n_supernodes):
+        n_tail = tail_pointers[s + 1] - tail_pointers[s]
+        for j in range(starts[s], ends[s]):
+            columns[j] = total
+            total += ends[s] - 1 - j + n_tail
+    columns[ends[n_supernodes - 1] if n_supernodes else 0 :] = total  # the core has no columns
+    return tail_pointers, tails[:top].copy(), columns
+
+
+@njit(cache=True, nogil=True)
 def _gather(j, structure, elimination, sums, target, shift):
-    """Add what earlier supernodes give column j to `target[row - shift]`; move each on to its next position."""
+    """Add the contributions of earlier supernodes to column j to `target[row - shift]`; advance each of them."""
     starts, ends, columns = structure.starts, structure.ends, structure.columns
     tail_pointers, tails = structure.tail_pointers, structure.tails
     values, inverse_sums, waiting, next_waiting, at = elimination
@@ -66,14 +193,9 @@ def _gather(j, structure, elimination, sums, target, shift):
         s = following
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def eliminate(structure, conductances, control):
-    """Eliminate the supernodes in order.
-
-    Returns an `Elimination`: `values`, the conductances of each column at the moment its vertex is eliminated;
-    `inverse_sums`, 1 / D of each eliminated position; and the lists of the supernodes that still contribute to the
-    core.
-    """
+    """Eliminate the supernodes in order; return an `Elimination`."""
     starts, ends, columns = structure.starts, structure.ends, structure.columns
     tail_pointers, tails = structure.tail_pointers, structure.tails
     later_pointers, later_rows, later_edges = structure.later_pointers, structure.later_rows, structure.later_edges
@@ -119,9 +241,9 @@ def eliminate(structure, conductances, control):
     return elimination
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def dense_core(structure, elimination, conductances, control):
-    """Conductances left between the positions from `first` on, as a full symmetric matrix with a zero diagonal."""
+    """Return the conductances left between core positions as a full symmetric matrix with a zero diagonal."""
     first, n_positions = structure.first, structure.columns.size - 1
     later_pointers, later_rows, later_edges = structure.later_pointers, structure.later_rows, structure.later_edges
     k = n_positions - first
@@ -143,9 +265,9 @@ def dense_core(structure, elimination, conductances, control):
     return core
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def sparse_core(structure, elimination, conductances, control):
-    """Conductances left between the positions from `first` on, as lists: tails, heads (both from 0), conductances."""
+    """Return the conductances left between core positions as lists: tails, heads (both from 0), conductances."""
     first, n_positions = structure.first, structure.columns.size - 1
     later_pointers, later_rows, later_edges = structure.later_pointers, structure.later_rows, structure.later_edges
     k = n_positions - first
@@ -170,9 +292,9 @@ def sparse_core(structure, elimination, conductances, control):
             s = next_waiting[s]
         if top + needed > capacity:
             capacity = 2 * capacity + needed
-            core_tails = grown(core_tails, capacity)
-            core_heads = grown(core_heads, capacity)
-            core_conductances = grown(core_conductances, capacity)
+            core_tails = grow(core_tails, capacity)
+            core_heads = grow(core_heads, capacity)
+            core_conductances = grow(core_conductances, capacity)
         for t in range(later_pointers[j], later_pointers[j + 1]):
             i = later_rows[t] - first
             work[i] += conductances[later_edges[t]]
@@ -198,12 +320,12 @@ def sparse_core(structure, elimination, conductances, control):
     return core_tails[:top].copy(), core_heads[:top].copy(), core_conductances[:top].copy()
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def back_substitute(structure, elimination, resistances, embedding, control):
     """Turn the columns from conductances into resistances, newest supernode first.
 
-    Pairs inside the core have the resistances given by the matrix `resistances`, or, when that is empty, the squared
-    distances of the rows of `embedding`.
+    Pairs inside the core have the resistances of a matrix, or, when that is empty, the squared distances of the rows of
+    `embedding`.
     """
     first, starts, ends, columns = structure.first, structure.starts, structure.ends, structure.columns
     tail_pointers, tails = structure.tail_pointers, structure.tails
@@ -212,9 +334,8 @@ def back_substitute(structure, elimination, resistances, embedding, control):
     largest = 0
     for s in range(starts.size):
         largest = max(largest, ends[s] - starts[s] + tail_pointers[s + 1] - tail_pointers[s])
-    front = np.zeros(
-        (largest, largest), np.float64
-    )  # resistances among the tail, then of the supernode, last vertex first
+    # resistances among the tail, then of the supernode, last vertex first
+    front = np.zeros((largest, largest), np.float64)
     c = np.empty(largest, np.float64)
     r = np.empty(largest, np.float64)
     slot = np.full(n_positions, -1, np.int32)
@@ -290,7 +411,7 @@ def back_substitute(structure, elimination, resistances, embedding, control):
         control[DONE] += ends[s] - starts[s]
 
 
-@kernel(fastmath={"reassoc", "contract"})  # lets the sum run in vector registers
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # lets the sum run in vector registers
 def _squared_distance(x, y):
     total = x.dtype.type(0.0)
     for c in range(x.size):
@@ -299,7 +420,7 @@ def _squared_distance(x, y):
     return total
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def read_resistances(structure, values, resistances, out):
     """Write the resistance across each original edge to `out`; edges inside a sparse core are left alone."""
     first, starts, ends, columns = structure.first, structure.starts, structure.ends, structure.columns

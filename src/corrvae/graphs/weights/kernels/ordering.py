@@ -1,21 +1,63 @@
-"""Minimum-degree ordering on the quotient graph.
+"""Minimum-degree ordering on the quotient graph, and where to stop eliminating.
 
 Eliminating a vertex joins its neighbours pairwise. The quotient graph records that clique as one *element* instead of
 its edges, so the graph never needs more room than it started with, and the fill of every pivot is known before any of
 it is allocated. Degrees are the approximate external degrees of Amestoy, Davis and Duff (1996); vertices that have
-become indistinguishable travel together as one supervariable and leave together as one pivot.
+become indistinguishable are merged into one supervariable and eliminated together as one pivot.
+
+The sizes of all pivots give the cost of each possible cut, where a piece's core is handed to dense arithmetic. The
+constants are seconds on one present-day core; only their ratios matter to the choice.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from corrvae.compiling import kernel
-from corrvae.monitor import DONE, STOP
+import numpy as np
+from numba import njit
+
+from corrvae.graphs.weights.progress import DONE, STOP
 
 _LIVE, _ELEMENT, _DEAD = 0, 1, 2
 _GROWTH = 4  # fill makes later pivots this much larger than the present one, at least, where elimination is hopeless
 
+SECONDS_A_PIVOT = 4e-7
+SECONDS_AN_ENTRY = 6e-9  # of a column: symbolic work, gathering, writing back
+SECONDS_A_PAIR = 1.2e-9  # of a column's entries: star-mesh and back-substitution
+SECONDS_A_CORE_ENTRY = 6e-9
+SECONDS_A_CORE_CUBE = 3.3e-11
+SMALLEST_CORE = 64
+LARGEST_DEGREE = 12  # of a vertex eliminated before a sketch
 
-@kernel()
+
+class Ordering(NamedTuple):
+    """The order in which pieces are eliminated.
+
+    `order`: vertices in order of elimination within each piece, its unordered core last. `pivot_sizes`, `pivot_tails`:
+    number of vertices of each pivot, a run of indistinguishable vertices, and the number of later vertices it is joined
+    to, hubs left out. `piece_pivots`: first pivot of each piece, closed by the number of pivots. `piece_hubs`: number
+    of hubs of each piece.
+    """
+
+    order: np.ndarray
+    pivot_sizes: np.ndarray
+    pivot_tails: np.ndarray
+    piece_pivots: np.ndarray
+    piece_hubs: np.ndarray
+
+
+class Cuts(NamedTuple):
+    """Where the elimination of each piece stops, and what that will cost.
+
+    `n_eliminated`: pivots to eliminate of each piece; `core_sizes`: vertices left; `seconds`, `bytes`: predicted for
+    each piece with its core. Pieces with a core are solved one after another, so the largest of them counts.
+    """
+
+    n_eliminated: np.ndarray
+    core_sizes: np.ndarray
+    seconds: np.ndarray
+    bytes: np.ndarray
+
+
+@njit(cache=True, nogil=True)
 def _unlink(v, degree, head, after, before):
     """Take v out of its degree's list."""
     if before[v] >= 0:
@@ -26,7 +68,7 @@ def _unlink(v, degree, head, after, before):
         before[after[v]] = before[v]
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def _link(v, d, degree, head, after, before):
     """Put v at the front of the list of degree d."""
     degree[v] = d
@@ -37,7 +79,7 @@ def _link(v, d, degree, head, after, before):
     head[d] = v
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def _collect_garbage(first, last, pool, start, length, state, size):
     """Move the lists of live variables and elements to the front of the pool; return where the free room begins."""
     owners = np.empty(last - first, np.int64)
@@ -59,9 +101,9 @@ def _collect_garbage(first, last, pool, start, length, state, size):
     return top
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def _same_lists(u, v, pool, start, length, n_elements, mark, tag):
-    """Whether u and v have the same elements and the same variables."""
+    """Return whether u and v have the same elements and the same variables."""
     if length[u] != length[v] or n_elements[u] != n_elements[v]:
         return False
     for t in range(start[u], start[u] + length[u]):
@@ -72,7 +114,7 @@ def _same_lists(u, v, pool, start, length, n_elements, mark, tag):
     return True
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def minimum_degree(
     pointers, neighbors, piece_starts, hub_factor, stop_ratio, degree_limit, work_limit, core_limit, control
 ):
@@ -81,29 +123,15 @@ def minimum_degree(
     Vertices of degree above `hub_factor` times the square root of their piece's size come last and unordered: they
     are in every clique anyway and would be scanned at every pivot. A piece's ordering stops, leaving a core, when the
     next pivot is joined to more than `degree_limit` others or `stop_ratio` of what is left, or when the sum of
-    squared column counts passes, or plainly will pass, `work_limit` with more than `core_limit` vertices to go.
-
-    Returns
-    -------
-    order
-        Vertices in order of elimination within each piece, its unordered core last.
-    pivot_starts, pivot_sizes, pivot_tails
-        First position and number of vertices of each pivot, a run of indistinguishable vertices; and the number of
-        later vertices it is joined to, hubs left out.
-    piece_pivots, piece_hubs
-        First pivot of each piece, closed by the number of pivots; and its number of hubs.
-    piece_ordered
-        Position at which each piece's unordered core begins.
+    squared column counts passes, or clearly will pass, `work_limit` with more than `core_limit` vertices to go.
     """
     n = pointers.size - 1
     n_pieces = piece_starts.size - 1
     order = np.empty(n, np.int32)
-    pivot_starts = np.empty(n, np.int64)
     pivot_sizes = np.empty(n, np.int64)
     pivot_tails = np.empty(n, np.int64)
     piece_pivots = np.zeros(n_pieces + 1, np.int64)
     piece_hubs = np.zeros(n_pieces, np.int64)
-    piece_ordered = np.empty(n_pieces, np.int64)
     n_pivots = 0
 
     largest, longest = 0, 0
@@ -303,7 +331,6 @@ def minimum_degree(
             if clique_weight == 0:
                 state[p] = _DEAD
 
-            pivot_starts[n_pivots] = position
             pivot_sizes[n_pivots] = pivot_size
             pivot_tails[n_pivots] = clique_weight
             n_pivots += 1
@@ -315,7 +342,6 @@ def minimum_degree(
             work += pivot_size * float(clique_weight + n_hubs + pivot_size) ** 2
             control[DONE] += pivot_size
 
-        piece_ordered[piece] = position
         piece_hubs[piece] = n_hubs
         if remaining > 0:
             for v in range(first, last):
@@ -327,5 +353,79 @@ def minimum_degree(
                         position += 1
                         u = member[u]
     piece_pivots[n_pieces] = n_pivots
-    pivots = (pivot_starts[:n_pivots], pivot_sizes[:n_pivots], pivot_tails[:n_pivots])
-    return order, *pivots, piece_pivots, piece_hubs, piece_ordered
+    return Ordering(order, pivot_sizes[:n_pivots], pivot_tails[:n_pivots], piece_pivots, piece_hubs)
+
+
+@njit(cache=True, nogil=True)
+def column_cost(pivot_size, tail):
+    """Return seconds and bytes of a pivot of `pivot_size` vertices, all joined to `tail` later ones."""
+    entries = 0.5 * pivot_size * (pivot_size - 1) + float(pivot_size) * tail
+    pairs = 0.0
+    for i in range(pivot_size):
+        pairs += float(tail + i) ** 2
+    front = float(tail + pivot_size)
+    seconds = SECONDS_A_PIVOT + SECONDS_AN_ENTRY * entries + SECONDS_A_PAIR * (pairs + front * front)
+    return seconds, 8.0 * entries + 4.0 * tail
+
+
+@njit(cache=True, nogil=True)
+def choose_cuts(piece_starts, ordering, budget):
+    """Choose the fastest cut of every piece that fits in `budget` bytes; if none does, the one that needs least."""
+    _, pivot_sizes, pivot_tails, piece_pivots, piece_hubs = ordering
+    n_pieces = piece_starts.size - 1
+    n_eliminated = np.zeros(n_pieces, np.int64)
+    core_sizes = np.zeros(n_pieces, np.int64)
+    seconds = np.zeros(n_pieces, np.float64)
+    sizes = np.zeros(n_pieces, np.float64)
+    for piece in range(n_pieces):
+        first, last = piece_pivots[piece], piece_pivots[piece + 1]
+        n = piece_starts[piece + 1] - piece_starts[piece]
+        best, least = np.inf, np.inf
+        spent, size, largest_front = 0.0, 0.0, 0.0
+        eliminated = 0
+        for pivot in range(first, last + 1):
+            core = n - eliminated
+            core_seconds = SECONDS_A_CORE_ENTRY * core * core + SECONDS_A_CORE_CUBE * float(core) ** 3
+            needed = size + 8.0 * core * core + 8.0 * largest_front * largest_front
+            if core == 0 or core >= SMALLEST_CORE or pivot == last:
+                fits = needed <= budget
+                if (fits and spent + core_seconds < best) or (not fits and best == np.inf and needed < least):
+                    if fits:
+                        best = spent + core_seconds
+                    least = needed
+                    n_eliminated[piece] = pivot - first
+                    seconds[piece] = spent + core_seconds
+                    sizes[piece] = needed
+                    core_sizes[piece] = core
+            if pivot < last:
+                pivot_size = pivot_sizes[pivot]
+                tail = min(pivot_tails[pivot] + piece_hubs[piece], core - pivot_size)
+                cost, entries = column_cost(pivot_size, tail)
+                spent += cost
+                size += entries
+                largest_front = max(largest_front, float(tail + pivot_size))
+                eliminated += pivot_size
+    return Cuts(n_eliminated, core_sizes, seconds, sizes)
+
+
+@njit(cache=True, nogil=True)
+def cut_at_degree(piece_starts, ordering, largest_degree):
+    """Cut every piece before the first pivot that is joined to more than `largest_degree` others, hubs left out.
+
+    That adds little fill. Seconds are not predicted, and bytes are those of the columns alone.
+    """
+    _, pivot_sizes, pivot_tails, piece_pivots, piece_hubs = ordering
+    n_pieces = piece_starts.size - 1
+    n_eliminated = np.zeros(n_pieces, np.int64)
+    core_sizes = np.zeros(n_pieces, np.int64)
+    column_bytes = np.zeros(n_pieces, np.float64)
+    for piece in range(n_pieces):
+        core_sizes[piece] = piece_starts[piece + 1] - piece_starts[piece]
+        for pivot in range(piece_pivots[piece], piece_pivots[piece + 1]):
+            if pivot_tails[pivot] + pivot_sizes[pivot] - 1 > largest_degree:
+                break
+            n_eliminated[piece] += 1
+            core_sizes[piece] -= pivot_sizes[pivot]
+            tail = min(pivot_tails[pivot] + piece_hubs[piece], core_sizes[piece])
+            column_bytes[piece] += column_cost(pivot_sizes[pivot], tail)[1]
+    return Cuts(n_eliminated, core_sizes, np.zeros(n_pieces, np.float64), column_bytes)

@@ -7,13 +7,12 @@ its diagonal entry, which is s_e (P s)_e on average as well as (P s)_e^2.
 """
 
 import numpy as np
-
-from corrvae.compiling import kernel
+from numba import njit
 
 WIDTH = 32  # columns of one block: one bit of a random word each
 
 
-@kernel(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _random_word(counter):
     """Hash a counter to 32 random bits (the finaliser of SplitMix64)."""
     z = counter + np.uint64(0x9E3779B97F4A7C15)
@@ -22,12 +21,12 @@ def _random_word(counter):
     return np.uint32(z ^ (z >> np.uint64(31)))
 
 
-@kernel(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _sign(word, c):
     return np.float32(1.0) - np.float32(2.0) * np.float32((word >> np.uint32(c)) & np.uint32(1))
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def project(tails, heads, roots, key, out):
     """Write B' W^1/2 s to `out` (vertices, WIDTH); `roots` are the square roots of the conductances."""
     out[:] = 0.0
@@ -40,9 +39,9 @@ def project(tails, heads, roots, key, out):
             head[c] -= x
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def read_signs_and_squares(tails, heads, roots, key, x):
-    """Sums over the columns of s_e y_e and of y_e^2, with y = W^1/2 B x."""
+    """Return the sums over the columns of s_e y_e and of y_e^2, with y = W^1/2 B x."""
     linear = np.empty(tails.size, x.dtype)
     quadratic = np.empty(tails.size, x.dtype)
     for e in range(tails.size):
@@ -58,20 +57,9 @@ def read_signs_and_squares(tails, heads, roots, key, x):
     return linear, quadratic
 
 
-@kernel()
-def preconditioned(residual, inverse_degrees, direction):
-    """Write residual / degree to `direction`; return the inner products of their columns."""
-    norms = np.zeros(WIDTH, np.float64)
-    for v in range(inverse_degrees.size):
-        for c in range(WIDTH):
-            direction[v, c] = residual[v, c] * inverse_degrees[v]
-            norms[c] += residual[v, c] * direction[v, c]
-    return norms
-
-
-@kernel()
+@njit(cache=True, nogil=True)
 def column_products(x, y):
-    """Inner products of the columns of two matrices."""
+    """Return the inner products of the columns of two matrices."""
     products = np.zeros(WIDTH, np.float64)
     for v in range(x.shape[0]):
         for c in range(WIDTH):
@@ -79,7 +67,7 @@ def column_products(x, y):
     return products
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def descend(step, direction, image, x, residual, inverse_degrees):
     """Move x along the direction, the residual along its image; return the new preconditioned norms."""
     norms = np.zeros(WIDTH, np.float64)
@@ -92,17 +80,9 @@ def descend(step, direction, image, x, residual, inverse_degrees):
     return norms
 
 
-@kernel()
-def turn(share, residual, inverse_degrees, direction):
-    """The next direction: the preconditioned residual plus a share of the last direction."""
+@njit(cache=True, nogil=True)
+def next_direction(share, residual, inverse_degrees, direction):
+    """Replace the direction by the preconditioned residual plus a share of the last direction."""
     for v in range(inverse_degrees.size):
         for c in range(WIDTH):
             direction[v, c] = residual[v, c] * inverse_degrees[v] + share[c] * direction[v, c]
-
-
-@kernel()
-def exact_parts(structure, inverse_sums, out):
-    """For each edge with an eliminated end, the part 1 / D of its resistance that owes nothing to the core."""
-    for j in range(structure.first):
-        for t in range(structure.later_pointers[j], structure.later_pointers[j + 1]):
-            out[structure.later_edges[t]] = inverse_sums[j]

@@ -1,18 +1,18 @@
-"""Uniform spanning forests by Wilson's algorithm, and what each tells about every edge.
+"""Random spanning forests by Wilson's algorithm, and the estimate of every weight from each.
 
-Random walks are run until they meet the forest built so far; their loops are erased as they go. One forest says of an
+Random walks are run until they meet the forest built so far; their loops are erased as they go. One forest shows of an
 edge only whether it is there. Given the forest without one vertex v, though, v joins each of the remaining trees it
 touches by one edge drawn in proportion to conductance: that conditional probability, averaged over both ends, has the
 same mean and a much smaller variance (Rao and Blackwell), and still sums to n - components.
 """
 
 import numpy as np
+from numba import njit
 
-from corrvae.compiling import kernel
-from corrvae.monitor import DONE, STOP
+from corrvae.graphs.weights.progress import DONE, STOP
 
 
-@kernel(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _next_word(state):
     """Advance a xorshift generator of 64 bits."""
     x = state[0]
@@ -23,9 +23,10 @@ def _next_word(state):
     return x
 
 
-@kernel()
-def walk_order(pointers, neighbors, piece_starts):
-    """Each piece's vertex of highest degree, its root, first; the others breadth first from it."""
+@njit(cache=True, nogil=True)
+def walk_order(pieces):
+    """Return each piece's vertex of highest degree, its root, first; the others breadth first from it."""
+    pointers, neighbors, piece_starts = pieces.pointers, pieces.neighbors, pieces.starts
     n = pointers.size - 1
     order = np.empty(n, np.int32)
     seen = np.zeros(n, np.bool_)
@@ -50,9 +51,9 @@ def walk_order(pointers, neighbors, piece_starts):
     return order
 
 
-@kernel()
+@njit(cache=True, nogil=True)
 def alias_tables(pointers, values):
-    """Walker's alias tables: draw a neighbour in proportion to conductance with one word of randomness."""
+    """Return Walker's alias tables: a neighbour is drawn in proportion to conductance by one random word."""
     threshold = np.ones(values.size, np.float64)
     alias = np.zeros(values.size, np.int64)
     small = np.empty(values.size, np.int64)
@@ -87,16 +88,15 @@ def alias_tables(pointers, values):
     return threshold, alias
 
 
-@kernel()
-def sample_forest(
-    pointers, neighbors, threshold, alias, order, piece_starts, state, parent_entry, topological, stamp, mark, control
-):
+@njit(cache=True, nogil=True)
+def sample_forest(pieces, threshold, alias, order, state, parent_entry, topological, stamp, mark, control):
     """Draw one forest.
 
     `parent_entry[v]` receives the entry of the adjacency lists that leads from v towards its root (-1 for a root);
-    `topological` the vertices, parents first. `stamp[v] == mark` marks the vertices of this forest. Returns the steps
+    `topological` the vertices, parents first. `stamp[v] == mark` marks the vertices of this forest. Return the steps
     walked, or -1 when asked to stop.
     """
+    pointers, neighbors, piece_starts = pieces.pointers, pieces.neighbors, pieces.starts
     weighted = threshold.size > 0
     scale = 1.0 / 4294967296.0
     top = 0
@@ -134,12 +134,13 @@ def sample_forest(
     return steps
 
 
-@kernel()
-def conditional_probabilities(pointers, neighbors, edge_of, values, parent_entry, topological, scratch, out):
+@njit(cache=True, nogil=True)
+def conditional_probabilities(pieces, values, parent_entry, topological, scratch, out):
     """Add to `out` the probability of each edge given the forest without one of its ends, averaged over both ends.
 
     `scratch` is an integer array of shape (6, n + 1).
     """
+    pointers, neighbors, edge_of = pieces.pointers, pieces.neighbors, pieces.edge_of
     n = pointers.size - 1
     size, entered, cursor, child_start, child_fill, children = scratch
     for v in range(n):
@@ -196,10 +197,10 @@ def conditional_probabilities(pointers, neighbors, edge_of, values, parent_entry
             out[edge_of[t]] += 0.5 * values[t] / total[tree[t - begin]]
 
 
-@kernel()
-def accumulate_forests(pointers, neighbors, edge_of, values, threshold, alias, order, piece_starts, keys, out, control):
+@njit(cache=True, nogil=True)
+def accumulate_forests(pieces, values, threshold, alias, order, keys, out, control):
     """Add the conditional edge probabilities of one forest for each key to `out`."""
-    n = pointers.size - 1
+    n = pieces.pointers.size - 1
     parent_entry = np.empty(n, np.int64)
     topological = np.empty(n, np.int32)
     stamp = np.full(n, -1, np.int64)
@@ -207,21 +208,8 @@ def accumulate_forests(pointers, neighbors, edge_of, values, threshold, alias, o
     state = np.empty(1, np.uint64)
     for q in range(keys.size):
         state[0] = keys[q]
-        steps = sample_forest(
-            pointers,
-            neighbors,
-            threshold,
-            alias,
-            order,
-            piece_starts,
-            state,
-            parent_entry,
-            topological,
-            stamp,
-            q,
-            control,
-        )
+        steps = sample_forest(pieces, threshold, alias, order, state, parent_entry, topological, stamp, q, control)
         if steps < 0 or control[STOP]:
             return
-        conditional_probabilities(pointers, neighbors, edge_of, values, parent_entry, topological, scratch, out)
+        conditional_probabilities(pieces, values, parent_entry, topological, scratch, out)
         control[DONE] += 1

@@ -1,0 +1,116 @@
+"""What commands have in common: their options, and where an answer goes.
+
+A table goes to the file of ``--out``, in the format of its suffix, or to stdout as CSV, or as one JSON document.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from corrvae.cli.app import is_main, notify
+from corrvae.errors import FolderError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corrvae.estimator import CorrelatedVAE
+    from corrvae.io import Features
+
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder of a trained model, as corrvae fit writes it.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="File to write: .csv, .tsv, .parquet or .json; otherwise CSV to stdout.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the answer and errors.")]
+MetricOption = Annotated[
+    str,
+    typer.Option("--metric", help="The score: expected_distance, log_odds, mean_distance, cosine or inner_product."),
+]
+IdColumnOption = Annotated[
+    str | None, typer.Option("--id-column", help="Column of ids in a table of features; otherwise the first.")
+]
+Layout = Literal["auto", "wide", "long"]
+LayoutOption = Annotated[
+    Layout,
+    typer.Option("--layout", help="Of a table of features: auto, wide (a row a point) or long (id, item, value)."),
+]
+RandomStateOption = Annotated[int, typer.Option("--random-state", help="Seed of what is random.")]
+
+TABLES = (".csv", ".tsv", ".parquet", ".json")
+
+
+def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
+    """Raise before anything is computed if a file cannot be written."""
+    if out is None:
+        return
+    if out.suffix.lower() not in suffixes:
+        listed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise FolderError(out, f"its name must end in {listed}, which says what is written")
+    if not out.parent.is_dir():
+        raise FolderError(out.parent, "there is no such folder to write to; make it first")
+    if out.is_dir():
+        raise FolderError(out, "this is a folder, not a file")
+
+
+def write_answer(table: "pa.Table", out: Path | None, *, as_json: bool, **facts: Any) -> None:
+    """Write a table to its file or to stdout.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    out : Path or None
+        The file.
+    as_json : bool
+        Print a JSON document: the facts with the table's rows, or with the name of the file.
+    **facts
+        What holds for the whole table; columns of these names are left out of the document's rows.
+    """
+    from corrvae.io import write_table
+
+    if not is_main():
+        return
+    if out is not None:
+        write_table(table, out)
+        if as_json:
+            print_document({"out": str(out), "n_rows": table.num_rows, **facts})
+        else:
+            notify(f"{table.num_rows:,} rows are in {out}")
+    elif as_json:
+        kept = table.drop_columns([name for name in table.column_names if name in facts])
+        sys.stdout.write(json.dumps(facts, ensure_ascii=False).removesuffix("}") + (", " if facts else "") + '"rows": ')
+        write_table(kept, "-", file_format="json")
+        sys.stdout.write("}\n")
+    else:
+        write_table(table, "-")
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print JSON on stdout."""
+    if is_main():
+        sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+
+
+def read_points(model: "CorrelatedVAE", path: Path, *, id_column: str | None, layout: Layout) -> "Features":
+    """Read a table of features with the columns that a model was trained on, and ids of the kind of the model's."""
+    from corrvae.graphs.ids import id_array
+    from corrvae.io import Features, find_ids, read_features
+
+    names = getattr(model, "feature_names_in_", None)
+    missing = "mask" if model.missing == "mask" else "error"
+    found = read_features(
+        path,
+        id_column=id_column,
+        layout=layout,
+        names=None if names is None else list(names),
+        missing=missing,
+    )
+    if found.ids is None:
+        return found
+    places = find_ids(model.ids_, found.ids)  # 7 where the model has "7" becomes "7"
+    ids = [model.ids_[place] if place >= 0 else name for place, name in zip(places, found.ids.tolist(), strict=True)]
+    return Features(found.matrix, id_array(ids, "ids"), found.names)

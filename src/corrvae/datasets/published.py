@@ -1,0 +1,222 @@
+"""Published data sets: where they come from, where they are kept, and how a file in them is opened."""
+
+import bz2
+import hashlib
+import io
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from corrvae.errors import DataFileError
+from corrvae.io import replace_file
+
+_CURE = "Try again later, or take the file from elsewhere and pass it on: corrvae data get NAME --from FILE"
+_MOVIELENS_TERMS = (
+    "MovieLens data are published by GroupLens, University of Minnesota, for research, on the terms of the README in "
+    "the archive: among others, no commercial use without permission. Publications cite Harper and Konstan, The "
+    "MovieLens Datasets: History and Context, ACM TiiS 2015."
+)
+_EPINIONS_TERMS = (
+    "Epinions data were collected by Paolo Massa and published on trustlet.org for research; publications cite Massa "
+    "and Avesani, Trust-aware Recommender Systems, RecSys 2007."
+)
+
+
+@final
+@dataclass(frozen=True)
+class Publication:
+    """A data set as published: what to download, the files in it that are read, and the terms of its use."""
+
+    addresses: dict[str, str | None]  # a zip archive or several files, with the MD5 where it is published
+    members: dict[str, str | None]  # with the MD5 of the unpacked content where it is known
+    terms: str
+
+
+def _movielens(size: str, md5: str, member: str = "ratings.csv", member_md5: str | None = None) -> Publication:
+    address = f"https://files.grouplens.org/datasets/movielens/ml-{size}.zip"
+    return Publication({address: md5}, {member: member_md5}, _MOVIELENS_TERMS)
+
+
+_TRUSTLET = "http://www.trustlet.org/datasets/downloaded_epinions"
+CATALOGUE = {
+    "ml-1m": _movielens("1m", "c4d9eecfca2ab87c1945afe126590906", "ratings.dat", "a89aa3591bc97d6d4e0c89459ff39362"),
+    "ml-10m": _movielens("10m", "ce571fd55effeba0271552578f2648bd", "ratings.dat"),
+    "ml-20m": _movielens("20m", "cd245b17a1ae2cc31bb14903e1204af3"),
+    "ml-25m": _movielens("25m", "6b51fb2759a8657d3bfcbfc42b592ada"),
+    "ml-32m": _movielens("32m", "d472be332d4daa821edc399621853b57"),
+    "epinions": Publication(
+        {f"{_TRUSTLET}/ratings_data.txt.bz2": None, f"{_TRUSTLET}/trust_data.txt.bz2": None},
+        {
+            "ratings_data.txt": "def8fb743332395e0a3260bf19f018fd",
+            "trust_data.txt": "4d5d2196c8690e2fd63d3866d5bc2a7f",
+        },
+        _EPINIONS_TERMS,
+    ),
+}
+
+
+def cache_folder() -> Path:
+    """Return the folder of data sets: ``CORRVAE_DATA``, otherwise the platform's cache."""
+    if chosen := os.environ.get("CORRVAE_DATA"):
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("corrvae"))
+
+
+def locate(name: str) -> Path:
+    """Return the archive or folder of a data set in `cache_folder`; raise with the command that gets it if not there.
+
+    Parameters
+    ----------
+    name : str
+        A name in `CATALOGUE`.
+    """
+    members = _published(name).members
+    archive, folder = cache_folder() / f"{name}.zip", cache_folder() / name
+    if archive.is_file():
+        return archive
+    # A download of several files that was interrupted leaves some of them.
+    if folder.is_dir() and all(_members(folder, [member]) for member in members):
+        return folder
+    raise DataFileError(archive, f"{name} is not there; get it with: corrvae data get {name}")
+
+
+def get(name: str, source: str | os.PathLike[str] | None = None, *, quiet: bool = False) -> Path:
+    """Put a data set into `cache_folder`, if it is not there yet, check that it is the right one and return its path.
+
+    Parameters
+    ----------
+    name : str
+        "ml-1m", "ml-10m", "ml-20m", "ml-25m", "ml-32m" or "epinions".
+    source : path-like, optional
+        A zip archive or folder to copy it from. Default: download it from its publisher.
+    quiet : bool
+        Whether to download without a message on the standard error.
+
+    Raises
+    ------
+    DataFileError
+        If the publisher does not answer, or the data are not the right ones.
+    """
+    publication = _published(name)
+    if source is not None:
+        return _copy(name, publication, Path(source))
+    try:
+        place = locate(name)
+    except DataFileError:
+        return _download(name, publication, quiet)
+    _check(place, publication, "remove it and get it again")
+    return place
+
+
+def _published(name: str) -> Publication:
+    if name not in CATALOGUE:
+        raise ValueError(f"there is no data set named {name!r}; there are {', '.join(CATALOGUE)}")
+    return CATALOGUE[name]
+
+
+@contextmanager
+def open_member(path: Path, names: Sequence[str]) -> Iterator[tuple[str, io.BufferedIOBase]]:
+    """Open the one file that has one of some names, through bzip2 if it is compressed; yield its name and bytes.
+
+    Parameters
+    ----------
+    path
+        A folder, a zip archive, the file itself or one beside it. The file may be in a folder in the archive or folder.
+    names
+        The names that it may have, without the ending ``.bz2``.
+    """
+    try:
+        with ExitStack() as stack:
+            root: Any = path
+            if zipfile.is_zipfile(path):
+                root = zipfile.Path(stack.enter_context(zipfile.ZipFile(path)))
+            found = _members(root, names)
+            if len(found) != 1:
+                listed = ", ".join(sorted(map(str, found))) or "none"
+                raise DataFileError(path, f"it should hold one {' or '.join(names)}; it holds {listed}")
+            stream = stack.enter_context(found[0].open("rb"))
+            if found[0].name.endswith(".bz2"):
+                stream = stack.enter_context(bz2.open(stream))
+            yield found[0].name.removesuffix(".bz2"), stream
+    except FileNotFoundError as error:
+        raise DataFileError(path, "there is no such file") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataFileError(path, f"it is damaged or cannot be read ({error})") from error
+
+
+def _members(root: Any, names: Sequence[str]) -> list[Any]:
+    """Return the files of some names in a folder or archive, not those compressed where there are plain ones."""
+    if root.is_file():
+        if root.name.removesuffix(".bz2") in names:
+            return [root]
+        root = root.parent
+    inside = list(root.iterdir())
+    inside += [place for folder in inside if folder.is_dir() for place in folder.iterdir()]
+    found = [place for place in inside if place.name.removesuffix(".bz2") in names and place.is_file()]
+    return [place for place in found if not place.name.endswith(".bz2")] or found
+
+
+def _check(path: Path, publication: Publication, cure: str) -> None:
+    """Read all files of a data set, and raise if one is missing, damaged or not as published."""
+    for name, md5 in publication.members.items():
+        digest = hashlib.md5(usedforsecurity=False)
+        try:
+            with open_member(path, [name]) as (_, stream):
+                while chunk := stream.read(1 << 20):
+                    digest.update(chunk)
+        except DataFileError as error:
+            raise DataFileError(path, f"{error.problem}; {cure}") from error
+        if md5 is not None and digest.hexdigest() != md5:
+            raise DataFileError(path, f"{name} has MD5 {digest.hexdigest()}, as published it has {md5}; {cure}")
+
+
+def _copy(name: str, publication: Publication, source: Path) -> Path:
+    """Copy a checked archive, or the files of a folder, into the cache."""
+    _check(source, publication, "is this the right file?")
+    place = cache_folder() / (f"{name}.zip" if zipfile.is_zipfile(source) else name)
+    if place.suffix == ".zip":
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with source.open("rb") as stream, replace_file(place) as target:
+            shutil.copyfileobj(stream, target)
+        return place
+    place.mkdir(parents=True, exist_ok=True)
+    for member in publication.members:
+        with open_member(source, [member]) as (_, stream), replace_file(place / member) as target:
+            shutil.copyfileobj(stream, target)
+    return place
+
+
+def _download(name: str, publication: Publication, quiet: bool) -> Path:
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING" if quiet else "INFO")
+    is_folder = len(publication.addresses) > 1
+    place = cache_folder() / (name if is_folder else f"{name}.zip")
+    files = [place / address.rpartition("/")[2] if is_folder else place for address in publication.addresses]
+    downloader: Any = pooch.HTTPDownloader(headers={"User-Agent": "corrvae"})
+    for file, (address, md5) in zip(files, publication.addresses.items(), strict=True):
+        known = None if md5 is None else f"md5:{md5}"
+        try:
+            pooch.retrieve(address, known, fname=file.name, path=file.parent, downloader=downloader)
+        except requests.RequestException as error:
+            raise DataFileError(file, f"{address} cannot be downloaded ({error}). {_CURE}") from error
+        except ValueError as error:  # another MD5
+            raise DataFileError(file, f"what {address} sent is not as published. {_CURE}") from error
+        except OSError as error:
+            raise DataFileError(file, f"it cannot be written ({error.strerror or error})") from error
+    try:
+        _check(place, publication, f"what was downloaded is not as published. {_CURE}")
+    except DataFileError:
+        for file in files:
+            file.unlink()
+        raise
+    return place

@@ -1,0 +1,139 @@
+"""Users for the matching task: in parts that share no user, and cut in two halves that share no item."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Int
+from scipy import sparse
+
+from corrvae.graphs import CorrelationGraph
+
+# As in the paper: so many test pairs, or all where there are fewer.
+MOST_PAIRS = 1000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HalvedUsers:
+    """Users and one draw of their halves: rows 2u and 2u + 1 of the features are the halves of user u.
+
+    Attributes
+    ----------
+    items : csr_array
+        What each user has, one row each.
+    features : csr_array
+        The halves, two rows for each user.
+    graph : CorrelationGraph
+        An edge between the two halves of each user.
+    """
+
+    items: sparse.csr_array
+    features: sparse.csr_array
+    graph: CorrelationGraph
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; there are twice as many halves."""
+        return int(self.graph.n_edges)
+
+    def redraw(self, rows: Int[np.ndarray, " rows"], generator: np.random.Generator) -> sparse.csr_array:
+        """Draw halves anew, for ``CorrelatedVAE.fit(..., augment=users.redraw)``.
+
+        Both halves of a user, where both are asked for, are parts of the same draw: they share no item.
+
+        Parameters
+        ----------
+        rows : array of int
+            Rows of `features`.
+        generator : numpy.random.Generator
+            Source of the draws.
+        """
+        return _draw(self.items, rows, generator)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UserSplit:
+    """Row numbers of users in three parts that share none, each sorted."""
+
+    train: Int[np.ndarray, " train"]
+    validation: Int[np.ndarray, " validation"]
+    test: Int[np.ndarray, " test"]
+
+
+def halve_users(items: Any, *, random_state: int | np.random.Generator | None = None) -> HalvedUsers:
+    """Split each user's items into two halves at random.
+
+    Halves differ by one item at most. A user with a single item has an empty half; leave such users out beforehand.
+
+    Parameters
+    ----------
+    items : array or sparse matrix
+        A row for each user.
+    random_state : int, Generator or None
+        Seed or generator of the draw.
+
+    Examples
+    --------
+    >>> users = halve_users(np.ones((3, 4)), random_state=0)
+    >>> users.features.shape, users.graph
+    ((6, 4), CorrelationGraph(6 vertices, 3 edges))
+    """
+    table = sparse.csr_array(items, dtype=np.float32)
+    table.sum_duplicates()
+    table.eliminate_zeros()
+    count = len(table.indptr) - 1
+    halves = np.arange(2 * count)
+    features = _draw(table, halves, np.random.default_rng(random_state))
+    return HalvedUsers(table, features, CorrelationGraph(halves.reshape(count, 2), 2 * count))
+
+
+def split_users(
+    n_users: int,
+    *,
+    test: float = 0.1,
+    validation: float = 0.05,
+    most_pairs: int = MOST_PAIRS,
+    random_state: int | np.random.Generator | None = None,
+) -> UserSplit:
+    """Split users at random into train, validation and test.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users.
+    test : float
+        The share of users for testing, rounded up.
+    validation : float
+        The share of the remaining users for choosing a model, rounded up.
+    most_pairs : int
+        Testing and validation keep at most so many users, drawn at random; the others are in no part.
+    random_state : int, Generator or None
+        Seed or generator.
+
+    Examples
+    --------
+    >>> parts = split_users(100, random_state=0)
+    >>> len(parts.train), len(parts.validation), len(parts.test)
+    (85, 5, 10)
+    """
+    for name, share in (("test", test), ("validation", validation)):
+        if not 0 <= share < 1:
+            raise ValueError(f"{name} must be at least 0 and less than 1, but is {share}")
+    order = np.random.default_rng(random_state).permutation(n_users)
+    n_test = ceil(test * n_users - 1e-9)  # 0.07 * 100 is a little more than 7
+    n_validation = ceil(validation * (n_users - n_test) - 1e-9)
+    tested, validated, trained = np.split(order, [n_test, n_test + n_validation])
+    return UserSplit(np.sort(trained), np.sort(validated[:most_pairs]), np.sort(tested[:most_pairs]))
+
+
+def _draw(items: sparse.csr_array, rows: Int[np.ndarray, " rows"], generator: np.random.Generator) -> sparse.csr_array:
+    from corrvae.datasets.halving_kernels import draw_halves
+
+    users, place = np.unique(rows // 2, return_inverse=True)
+    total = int((items.indptr[users + 1] - items.indptr[users]).sum())
+    coins, draws = generator.random(len(users)), generator.random(total, dtype=np.float32)
+    halves = draw_halves(items.indptr, items.indices, items.data, users, place, rows % 2, coins, draws)
+    return sparse.csr_array(halves, shape=(len(rows), items.shape[1]))  # pyright: ignore[reportOptionalSubscript]

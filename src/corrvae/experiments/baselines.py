@@ -1,0 +1,225 @@
+"""Baselines: embeddings by other methods, each a function of features and graph.
+
+`principal_components` reads features alone. `graph_sage` (Hamilton et al., 2017) and `variational_graph` (Kipf and
+Welling, 2016) are networks over the graph, made with torch_geometric, which comes with ``corrvae[baselines]``. Both
+run on the whole graph at every step: the samplers of torch_geometric need packages that are not on PyPI, and at the
+sizes of the experiments a whole pass takes less than a second.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy import sparse
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from corrvae.graphs import CorrelationGraph
+from corrvae.nn.layers import RowsLinear
+from corrvae.nn.rows import FeatureTable
+
+OnStep = Callable[[int, float], None]
+
+
+def principal_components(
+    X: Any,
+    n_components: int,
+    *,
+    weighting: Literal["raw", "idf"] = "raw",
+    center: bool = True,
+    seed: int = 0,
+    project: Any = None,
+) -> Float[np.ndarray, "rows dim"]:
+    """Project rows on the directions in which they vary most.
+
+    Parameters
+    ----------
+    X
+        Features, dense or sparse; they stay sparse without `center`.
+    n_components
+        Number of directions.
+    weighting
+        ``"idf"`` multiplies each column with ``log((1 + n) / (1 + m)) + 1`` where m of the n rows have it, so that one
+        that every row has is unchanged.
+    center
+        Subtract the columns' means first (principal component analysis); without, it is latent semantic analysis.
+    seed
+        Of the randomised solver.
+    project
+        Rows to project instead of those of X; they do not influence the directions.
+
+    Examples
+    --------
+    >>> np.abs(principal_components(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]), 1)).round(4).ravel().tolist()
+    [5.0, 0.0, 5.0]
+    """
+    from sklearn.decomposition import PCA, TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    X = _as_matrix(X)
+    rows = X if project is None else _as_matrix(project)
+    n_components = min(n_components, min(X.shape) - (0 if center else 1))
+    if weighting != "raw":
+        transformer: Any = TfidfTransformer(norm=None).fit(X)  # pyright: ignore[reportArgumentType]
+        X, rows = transformer.transform(X), transformer.transform(rows)
+    if center:
+        X, rows = (np.asarray(part.toarray() if sparse.issparse(part) else part, np.float64) for part in (X, rows))
+        solver = PCA(n_components, svd_solver="randomized", random_state=seed)
+    else:
+        solver = TruncatedSVD(n_components, random_state=seed)
+    projected = solver.fit_transform(X) if project is None else solver.fit(X).transform(rows)
+    return np.ascontiguousarray(projected, dtype=np.float32)
+
+
+def _as_matrix(X: Any) -> Any:
+    return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def graph_sage(
+    X: Any,
+    graph: CorrelationGraph,
+    n_components: int = 100,
+    *,
+    hidden: int = 300,
+    n_negatives: int = 20,
+    n_steps: int = 300,
+    edge_batch: int = 4096,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    on_step: OnStep | None = None,
+) -> Float[np.ndarray, "vertices dim"]:
+    """Embed vertices by two rounds of mean aggregation, trained so that neighbours have large inner products.
+
+    The loss of an edge (u, v) is ``-log s(z_u . z_v) - sum over Q random w of log s(-z_u . z_w)`` with s the logistic
+    function; embeddings have length 1.
+
+    Parameters
+    ----------
+    X
+        Features, dense or sparse.
+    graph
+        The graph to aggregate over and to learn from: training edges only.
+    n_components, hidden, n_negatives
+        Width of the embedding and of the layer between, and random vertices against each edge (Q).
+    n_steps, edge_batch, learning_rate
+        Steps of Adam, edges that each draws, and their size.
+    seed, on_step
+        Of weights and draws; called with the number of steps taken and the loss.
+    """
+    layer = _geometric_layers().SAGEConv
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first = _Features(X, hidden)
+        second = layer(hidden, hidden, aggr="mean", normalize=False)
+        third = layer(hidden, n_components, aggr="mean", normalize=True)
+    edges, both = _edges(graph)
+
+    def embed() -> Tensor:
+        return third(second(first().relu(), both).relu(), both)
+
+    def loss() -> Tensor:
+        z = embed()
+        drawn = edges[:, torch.randint(edges.shape[1], (edge_batch,), generator=generator)]
+        others = torch.randint(graph.n_vertices, (edge_batch, n_negatives), generator=generator)
+        near = (z[drawn[0]] * z[drawn[1]]).sum(1)
+        far = torch.einsum("ed,eqd->eq", z[drawn[0]], z[others])
+        return -(logsigmoid(near) + logsigmoid(-far).sum(1)).mean()
+
+    _descend(nn.ModuleList([first, second, third]), loss, n_steps, learning_rate, on_step)
+    with torch.no_grad():
+        return embed().numpy()
+
+
+def variational_graph(
+    X: Any,
+    graph: CorrelationGraph,
+    n_components: int = 100,
+    *,
+    hidden: int = 300,
+    n_steps: int = 200,
+    learning_rate: float = 1e-2,
+    seed: int = 0,
+    on_step: OnStep | None = None,
+) -> Float[np.ndarray, "vertices dim"]:
+    """Embed vertices as the means of a variational graph auto-encoder with two rounds of graph convolution.
+
+    A round multiplies with ``D^-1/2 (A + I) D^-1/2``, where D holds the row sums of A + I. The first layer's bias comes
+    before it, as a feature would that every vertex has.
+
+    Parameters
+    ----------
+    X, graph, n_components, hidden, seed, on_step
+        As in `graph_sage`.
+    n_steps, learning_rate
+        Steps of Adam and their size. Each reads every edge and as many random pairs.
+    """
+    geometric = _geometric_layers()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first = _Features(X, hidden)
+        second = geometric.GCNConv(hidden, 2 * n_components, cached=True)
+    edges, both = _edges(graph)
+    # GCNConv takes dense features only: the first round is its product with the graph, after weights for sparse rows
+    convolve, looped = geometric.LGConv(), torch.cat([both, torch.arange(graph.n_vertices).expand(2, -1)], 1)
+
+    def encode() -> tuple[Tensor, Tensor]:
+        mean, log_stddev = second(convolve(first(), looped).relu(), both).chunk(2, 1)
+        return mean, log_stddev.clamp(max=10.0)
+
+    def loss() -> Tensor:
+        mean, log_stddev = encode()
+        z = mean + log_stddev.exp() * torch.randn(mean.shape, generator=generator)
+        apart = torch.randint(graph.n_vertices, edges.shape, generator=generator)
+        near, far = ((z[pairs[0]] * z[pairs[1]]).sum(1) for pairs in (edges, apart))
+        kl = 0.5 * (mean.square() + (2 * log_stddev).exp() - 1 - 2 * log_stddev).sum(1).mean()
+        return -(logsigmoid(near).mean() + logsigmoid(-far).mean()) + kl / graph.n_vertices
+
+    _descend(nn.ModuleList([first, second]), loss, n_steps, learning_rate, on_step)
+    with torch.no_grad():
+        return encode()[0].numpy()
+
+
+class _Features(nn.Module):
+    """A linear layer of the features, which stay as sparse as they are."""
+
+    def __init__(self, X: Any, n_outputs: int) -> None:
+        super().__init__()
+        self.linear = RowsLinear(X.shape[1], n_outputs)
+        self.rows = FeatureTable(X).rows(np.arange(X.shape[0]))
+
+    def forward(self) -> Tensor:
+        return self.linear(self.rows)
+
+
+def _geometric_layers() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch_geometric uses what torch has deprecated
+        import torch_geometric.nn
+
+    return torch_geometric.nn
+
+
+def _edges(graph: CorrelationGraph) -> tuple[Tensor, Tensor]:
+    """Return the edges once, and in both directions."""
+    if graph.n_edges == 0:
+        raise ValueError("this baseline learns from edges, and the graph has none")
+    edges = torch.from_numpy(np.ascontiguousarray(graph.edges.T))
+    return edges, torch.cat([edges, edges.flip(0)], 1)
+
+
+def _descend(
+    layers: nn.Module, loss: Callable[[], Tensor], n_steps: int, learning_rate: float, on_step: OnStep | None
+) -> None:
+    optimizer = torch.optim.Adam(layers.parameters(), lr=learning_rate)
+    for step in range(n_steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        if on_step is not None:
+            on_step(step + 1, float(value.detach()))

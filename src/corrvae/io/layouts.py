@@ -1,0 +1,206 @@
+"""Tables of features, wide or long.
+
+A wide table has a row for each data point and a column for each feature. A long table has a row for each point and
+item, with the columns id, item and, if it is there, value.
+"""
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from corrvae.errors import DataFileError
+from corrvae.io.arrays import Features
+from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, stem
+
+Layout = Literal["auto", "wide", "long"]
+Missing = Literal["error", "mask"]
+
+# The share of cells other than zero up to which a wide table is kept sparse: CSR takes 8 bytes for each of these, an
+# array 4 bytes for every cell.
+_SPARSE_SHARE = 0.2
+# A long table has an id, an item, perhaps a value and perhaps a time.
+_MOST_LONG_COLUMNS = 4
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+_logger = logging.getLogger("corrvae.io")
+
+
+def open_table(path: Path, id_column: str | None, layout: Layout, names: list[str] | None) -> tuple[Table, bool]:
+    """Open a table with its ids in a given column; return it and whether it is long."""
+    table = Table(path, header=None if id_column is None else True)
+    if id_column is not None:
+        table.id_position = table.position(id_column)
+    return table, _is_long(table, names) if layout == "auto" else layout == "long"
+
+
+def _is_long(table: Table, names: list[str] | None) -> bool:
+    if (names is not None and set(names) <= set(table.names or ())) or table.n_columns > _MOST_LONG_COLUMNS:
+        return False
+    item = _long_positions(table)[1]
+    if table.names is not None and stem(table.names[item]) in ITEM_NAMES:
+        return True
+    ids, items = ([row[k] for row in table.sample] for k in (table.id_position, item))
+    if all(items) and not all(map(_NUMBER.fullmatch, items)):
+        return True
+    if len(set(ids)) == len(ids):
+        return False
+    if names is not None and not set(items).isdisjoint(names):
+        return True
+    repeated = next(value for k, value in enumerate(ids) if value in ids[:k])
+    raise DataFileError(
+        table.path,
+        f"the id {repeated!r} is there twice and {table.name(item)} holds numbers, so the table may be wide (a row for "
+        'each id) with a row too many, or long (a row for each id and item); choose layout="wide" or "long"',
+    )
+
+
+def _long_positions(table: Table) -> list[int]:
+    """Return where a long table has its ids, its items and, if there are more columns, its values."""
+    return [table.id_position, *[k for k in range(table.n_columns) if k != table.id_position][:2]]
+
+
+# Wide tables
+
+
+def read_wide(table: Table, names: list[str] | None, missing: Missing) -> Features:
+    """Read a wide table; it is kept sparse if most of its first rows' cells are zero."""
+    positions = _feature_positions(table, names)
+    pieces: list[Any] = []
+    ids: list[str] = []
+    is_sparse = False
+    kinds: list[Kind] = ["key", *("number" for _ in positions)]
+    for id_column, *columns in table.batches([table.id_position, *positions], kinds):
+        piece = np.empty((len(id_column), len(columns)), dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large is found by _check_cells
+            for k, column in enumerate(columns):
+                piece[:, k] = column.to_numpy(zero_copy_only=False)
+        _check_cells(table, positions, piece, len(ids), missing)
+        if not pieces:
+            is_sparse = bool(np.count_nonzero(piece) <= _SPARSE_SHARE * piece.size)
+        pieces.append(sparse.csr_array(piece) if is_sparse else piece)
+        ids.extend(id_column.to_pylist())
+    if not ids:
+        raise DataFileError(table.path, "there are no rows in it")
+    _check_ids(table, ids)
+    matrix = sparse.csr_array(sparse.vstack(pieces, format="csr")) if is_sparse else np.concatenate(pieces)
+    found = names if names is not None or table.names is None else [table.names[k] for k in positions]
+    return Features(matrix, as_ids(ids), found)
+
+
+def _feature_positions(table: Table, names: list[str] | None) -> list[int]:
+    """Return the positions of the columns of features, in the order of `names` if they are given."""
+    others = [k for k in range(table.n_columns) if k != table.id_position]
+    found = None if table.names is None else [table.names[k] for k in others]
+    if found is not None and len(set(found)) < len(found):
+        repeated = next(name for k, name in enumerate(found) if name in found[:k])
+        raise DataFileError(table.path, f"there is more than one column named {repeated!r}")
+    places = find_columns(table.path, found, len(others), names)
+    if len(places) < len(others):
+        left = count(len(others) - len(places), "column")
+        _warn(f"{table.path}: {left} that the model was not trained with left out")
+    return [others[place] for place in places]
+
+
+def _check_cells(table: Table, positions: list[int], piece: np.ndarray, begin: int, missing: Missing) -> None:
+    wrong = ~np.isfinite(piece) if missing == "error" else np.isinf(piece)
+    if not wrong.any():
+        return
+    row, column = (int(index) for index in np.argwhere(wrong)[0])
+    name = table.name(positions[column])
+    if np.isnan(piece[row, column]):
+        problem = f'{name} is empty; fill it, or choose missing="mask", which leaves empty cells out of training'
+    else:
+        problem = f"{name} holds a number that is infinite or too large for 32 bits; rescale the features"
+    raise table.error(begin + row, problem)
+
+
+def _check_ids(table: Table, ids: list[str]) -> None:
+    if all(_NUMBER.fullmatch(value) and "." in value for value in ids):
+        raise DataFileError(
+            table.path,
+            f"{table.name(table.id_position)} should hold the ids, but holds numbers such as {ids[0]}; choose another "
+            "id_column, or put a column of ids first",
+        )
+    if len(set(ids)) < len(ids):
+        first: dict[str, int] = {}
+        row = next(k for k, value in enumerate(ids) if first.setdefault(value, k) != k)
+        problem = f'the id {ids[row]!r} is there twice; a table with a row for each id and item needs layout="long"'
+        raise table.error(row, problem)
+
+
+# Long tables
+
+
+def long_batches(
+    table: Table, of_ids: Numbering, of_items: Numbering
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield rows, columns (-1: an item that is not wanted) and values of a long table; without values, each is 1."""
+    positions = _long_positions(table)
+    kinds: list[Kind] = ["key", "key", "number"]
+    n_read = 0
+    for batch in table.batches(positions, kinds[: len(positions)]):
+        rows, columns = of_ids.number(batch[0]), of_items.number(batch[1])
+        values = np.ones(len(rows), dtype=np.float32)
+        if len(batch) > 2:
+            with np.errstate(over="ignore"):
+                values = batch[2].to_numpy(zero_copy_only=False).astype(np.float32)
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if len(wrong):
+                fault = "is empty" if np.isnan(values[wrong[0]]) else "holds a number too large for 32 bits"
+                raise table.error(n_read + int(wrong[0]), f"{table.name(positions[2])} {fault}; each row needs a value")
+        n_read += len(rows)
+        yield rows, columns, values
+    if not n_read:
+        raise DataFileError(table.path, "there are no rows in it")
+
+
+def read_long(table: Table, names: list[str] | None) -> Features:
+    """Read a long table; points and items are in the order in which the file first names them."""
+    of_ids, of_items = Numbering(), Numbering(names)
+    rows, columns, values = map(np.concatenate, zip(*long_batches(table, of_ids, of_items), strict=True))
+    is_known = columns >= 0
+    matrix = sparse.coo_array(
+        (values[is_known], (rows[is_known], columns[is_known])), shape=(len(of_ids), len(of_items))
+    ).tocsr()  # adds up repeats
+    n_known = int(np.count_nonzero(is_known))
+    report_long(table, n_known - matrix.nnz, len(rows) - n_known)
+    matrix.eliminate_zeros()
+    return Features(matrix, as_ids(of_ids.strings), of_items.strings)
+
+
+def report_long(table: Table, n_repeats: int, n_unknown: int) -> None:
+    """Log how a long table was read; warn of rows that were added up or left out."""
+    positions = _long_positions(table)
+    roles = [f"{part}: {table.name(k)}" for part, k in zip(("ids", "items", "values"), positions, strict=False)]
+    _logger.info("%s: read as a long table (%s)", table.path, ", ".join(roles))
+    if n_repeats and len(positions) > 2:
+        _warn(f"{table.path}: {count(n_repeats, 'row')} with an id and item that were there before; values add up")
+    if n_unknown:
+        _warn(f"{table.path}: {count(n_unknown, 'row')} with items that the model was not trained with left out")
+
+
+def find_columns(path: Path, found: list[str] | None, n_found: int, names: list[str] | None) -> list[int]:
+    """Return where a table has the columns that a model was trained with; all of them if it is not known."""
+    if names is None or found is None:
+        if names is not None and n_found != len(names):
+            has = count(n_found, "column")
+            raise DataFileError(
+                path, f"it has {has} of features without names; the model was trained with {len(names):,}"
+            )
+        return list(range(n_found))
+    place = {name: k for k, name in enumerate(found)}
+    absent = [name for name in names if name not in place]
+    if absent:
+        more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
+        raise DataFileError(path, f"there is no column {absent[0]!r}{more}, which the model was trained with")
+    return [place[name] for name in names]
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, UserWarning, stacklevel=5)

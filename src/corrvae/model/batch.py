@@ -1,0 +1,258 @@
+"""What a model is trained on, and what one step draws from it.
+
+The draws of a step depend on the seed and the number of the step alone. So a checkpoint needs no generator's state, a
+resumed run draws the same, and several workers draw the same batch and share it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from scipy import sparse
+from torch import Tensor
+
+from corrvae.nn import FeatureTable, Rows
+
+Augment = Callable[[np.ndarray, np.random.Generator], np.ndarray | sparse.csr_array | sparse.csr_matrix]
+
+
+@final
+class Shuffled:
+    """Batches of distinct indices: each epoch is a shuffle of all, cut into batches.
+
+    Each batch by itself is a uniform draw without replacement. What is left at the end of an epoch, too little for a
+    batch, is not drawn in it. With `n_pieces` nothing is left; the batches then differ in size by one at most.
+
+    Parameters
+    ----------
+    count
+        Number of indices.
+    batch
+        How many to draw at a time; all, if there are fewer.
+    seed
+        Of the shuffles.
+    n_pieces
+        Cut each epoch into so many batches instead.
+
+    Examples
+    --------
+    >>> draws = Shuffled(5, 2, (0,))
+    >>> len(draws.at(0)), len(set(draws.at(0)) & set(draws.at(1)))
+    (2, 0)
+    """
+
+    def __init__(self, count: int, batch: int, seed: tuple[int, ...], *, n_pieces: int | None = None) -> None:
+        self.count = count
+        self.per_epoch = n_pieces or max(1, count // max(1, min(batch, count)))
+        self.batch = min(batch, count) if n_pieces is None else None
+        # The mean over the count is the mean over batches of this times the sum over a batch.
+        self.scale = 1.0 / max(1, self.batch) if self.batch is not None else self.per_epoch / max(1, count)
+        self._seed, self._epoch, self._order = seed, -1, np.empty(0, np.int64)
+
+    def at(self, step: int) -> Int[np.ndarray, " batch"]:
+        """Return the indices of a step."""
+        epoch, place = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, np.random.default_rng((*self._seed, epoch)).permutation(self.count)
+        if self.batch is not None:
+            return self._order[place * self.batch : (place + 1) * self.batch]
+        bounds = np.linspace(0, self.count, self.per_epoch + 1).astype(np.int64)
+        return self._order[bounds[place] : bounds[place + 1]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Features and edges, and how a step draws from them.
+
+    Parameters
+    ----------
+    table
+        Features of the vertices.
+    edges
+        Pairs of rows of the table; ``None`` trains without a graph.
+    weights
+        The edges' spanning weights; ``None`` for 1, which is right for a forest.
+    sample_weights
+        One for each vertex, with mean 1.
+    augment
+        Draws the features of rows anew each time: a function of row numbers and a generator. The table's own entries
+        are not read then.
+    batch_size, edge_batch_size
+        Vertices and edges that a step draws (B1, B2).
+    max_pairs
+        Most pairs that a step draws for the non-edge term.
+    n_pieces
+        Go through all vertices and edges in so many steps instead.
+    seed
+        Of all draws.
+
+    Examples
+    --------
+    >>> data = TrainingData(FeatureTable(np.eye(4)), np.array([[0, 1], [1, 2]]))
+    >>> data.n_vertices, data.n_edges
+    (4, 2)
+    """
+
+    table: FeatureTable
+    edges: Int[np.ndarray, "edges 2"] | None = None
+    weights: Float[np.ndarray, " edges"] | None = None
+    sample_weights: Float[np.ndarray, " vertices"] | None = None
+    augment: Augment | None = None
+    batch_size: int = 64
+    edge_batch_size: int = 256
+    max_pairs: int | None = None
+    n_pieces: int | None = None
+    seed: int = 0
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of rows."""
+        return self.table.shape[0]
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return 0 if self.edges is None else len(self.edges)
+
+    @cached_property
+    def vertex_draws(self) -> Shuffled:
+        """The vertices of each step."""
+        return Shuffled(self.n_vertices, self.batch_size, (self.seed, 0), n_pieces=self.n_pieces)
+
+    @cached_property
+    def edge_draws(self) -> Shuffled:
+        """The edges of each step, as positions in `edges`."""
+        return Shuffled(self.n_edges, self.edge_batch_size, (self.seed, 1), n_pieces=self.n_pieces)
+
+    def generator(self, step: int) -> np.random.Generator:
+        """Return the generator of whatever else a step draws."""
+        return np.random.default_rng((self.seed, 2, step))
+
+    def draw(self, step: int) -> "Batch":
+        """Draw vertices and, with a graph, edges."""
+        drawn = self.vertex_draws.at(step)
+        weights = np.full(len(drawn), self.vertex_draws.scale, np.float32)
+        if self.sample_weights is not None:
+            weights *= self.sample_weights[drawn].astype(np.float32)
+        vertices, positions, edge_weights = drawn, None, None
+        if self.edges is not None:
+            picked = self.edge_draws.at(step)
+            vertices, positions = number_vertices(drawn, self.edges[picked])
+            edge_weights = np.full(len(picked), self.edge_draws.scale * self.n_edges / self.n_vertices)
+            if self.weights is not None:
+                edge_weights *= self.weights[picked]
+        return Batch(
+            rows=self._rows(vertices, step),
+            vertices=vertices,
+            n_drawn=len(drawn),
+            drawn=slice(0, len(drawn)),
+            vertex_weights=torch.from_numpy(weights),
+            edges=None if positions is None else torch.from_numpy(positions),
+            edge_weights=None if edge_weights is None else torch.from_numpy(edge_weights.astype(np.float32)),
+        )
+
+    def draw_pairs(self, step: int, n_drawn: int, n_pairs: int | None) -> Int[np.ndarray, "pairs 2"]:
+        """Draw pairs i < j of the drawn vertices for the non-edge term: all of them, or so many with replacement."""
+        every = n_drawn * (n_drawn - 1) // 2
+        wanted = min(every, *(limit for limit in (n_pairs, self.max_pairs) if limit is not None), every)
+        if wanted == every:
+            return np.stack(np.triu_indices(n_drawn, 1), axis=1)
+        generator = self.generator(step)
+        first = generator.integers(0, n_drawn, wanted)
+        second = generator.integers(0, n_drawn - 1, wanted)
+        return np.stack([first, second + (second >= first)], axis=1)
+
+    def _rows(self, vertices: np.ndarray, step: int) -> Rows:
+        if self.augment is None:
+            return self.table.rows(vertices)
+        # a stream of its own: which pairs are drawn must not depend on what their features are
+        features = self.augment(vertices, np.random.default_rng((self.seed, 4, step)))
+        expected = (len(vertices), self.table.shape[1])
+        if features.shape != expected:
+            raise ValueError(f"augment returned features of shape {features.shape} instead of {expected}")
+        return FeatureTable(features, missing=self.table.missing).rows(np.arange(len(vertices)))
+
+
+def number_vertices(
+    drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]
+) -> tuple[Int[np.ndarray, " distinct"], Int[np.ndarray, "edges 2"]]:
+    """Return the distinct vertices, the drawn ones first, and the positions of the edges' ends among them.
+
+    Examples
+    --------
+    >>> number_vertices(np.array([7, 3]), np.array([[3, 9], [9, 7]]))
+    (array([7, 3, 9]), array([[1, 2],
+           [2, 0]]))
+    """
+    found, first, places = np.unique(np.concatenate([drawn, edges.reshape(-1)]), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    numbers = np.empty_like(order)
+    numbers[order] = np.arange(len(order))
+    return found[order], numbers[places[len(drawn) :]].reshape(-1, 2)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The draws of one step. Each distinct vertex is encoded once, whatever its roles.
+
+    Attributes
+    ----------
+    rows, vertices
+        Features of the distinct vertices, and which vertices they are. The first `n_drawn` were drawn for the singleton
+        terms.
+    drawn
+        Those of the first `n_drawn` whose singleton terms are evaluated here: all, or the share of one worker.
+    vertex_weights
+        Factors that make the sum over `drawn` an estimate of the mean over all vertices.
+    edges, edge_weights
+        The edges drawn, as positions in `rows`, and factors that make the sum of T over them an estimate of
+        (1/n) sum_e w_e T_e; ``None`` without a graph.
+    pairs
+        Pairs of drawn vertices for the non-edge term, as positions in `rows`.
+    pair_weight
+        Factor that makes the sum of I over them an estimate of (2/n^2) sum_{i<j} I_ij.
+    """
+
+    rows: Rows
+    vertices: Int[np.ndarray, " distinct"]
+    n_drawn: int
+    drawn: slice
+    vertex_weights: Float[Tensor, " drawn"]
+    edges: Int[Tensor, "edges 2"] | None = None
+    edge_weights: Float[Tensor, " edges"] | None = None
+    pairs: Int[Tensor, "pairs 2"] | None = None
+    pair_weight: float = 0.0
+
+    def share(self, worker: int, n_workers: int) -> "Batch":
+        """Return one worker's share; the mean of the shares' estimates is the estimate of the whole."""
+
+        def cut(count: int) -> slice:
+            return slice(count * worker // n_workers, count * (worker + 1) // n_workers)
+
+        changes = {"drawn": cut(self.n_drawn), "vertex_weights": n_workers * self.vertex_weights[cut(self.n_drawn)]}
+        if self.edges is not None and self.edge_weights is not None:
+            mine = cut(len(self.edges))
+            changes |= {"edges": self.edges[mine], "edge_weights": n_workers * self.edge_weights[mine]}
+        if self.pairs is not None:
+            changes |= {"pairs": self.pairs[cut(len(self.pairs))], "pair_weight": n_workers * self.pair_weight}
+        return replace(self, **changes)
+
+    def to(self, device: torch.device) -> "Batch":
+        """Move the batch to a device."""
+        if device.type == "cpu":
+            return self
+        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs")
+        moved = {name: getattr(self, name).to(device) for name in names if getattr(self, name) is not None}
+        return replace(self, **moved)
+
+    def vertices_of(self, name: str, draws: Int[np.ndarray, " draws"]) -> list[int]:
+        """Return the vertices behind some draws of a term, to name them in an error."""
+        ends = {"edge": self.edges, "non_edge": self.pairs}.get(name)
+        positions = draws + self.drawn.start if ends is None else np.unique(ends.cpu().numpy()[draws])
+        return self.vertices[positions].tolist()

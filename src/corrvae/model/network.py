@@ -1,0 +1,223 @@
+"""All networks of a model as one torch module."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from corrvae.model.batch import Batch
+from corrvae.model.objectives import Terms, singleton_kl
+from corrvae.model.prior import LearnedTau, PairPrior, check_tau
+from corrvae.nn import Decoder, Encoder, FeatureTable, InputTransform, Likelihood, Marginals, Rows, make_likelihood
+
+# Rows encoded or decoded at a time.
+_ROWS = 4096
+# A learned tau begins at the paper's value.
+_START = 0.99
+
+
+class Autoencoded(NamedTuple):
+    """A batch after encoder and decoder.
+
+    Attributes
+    ----------
+    rows
+        What the encoder read.
+    marginals
+        Posteriors of all vertices of the batch.
+    terms
+        The reconstruction term.
+    kl
+        KL of the drawn vertices' posteriors.
+    """
+
+    rows: Rows
+    marginals: Marginals
+    terms: Terms
+    kl: Float[Tensor, " drawn"]
+
+
+@final
+class CorrelatedModel(nn.Module):
+    """Encoder, decoder, likelihood, the correlation of the pair prior, and a posterior family.
+
+    Parameters
+    ----------
+    encoder
+        Rows to `Marginals`.
+    decoder
+        Latent points to one output for each feature.
+    likelihood
+        Distribution of the features given these outputs.
+    family
+        The posterior family (`corrvae.model.families.Family`): it draws batches, computes the objective's terms and
+        infers posteriors.
+    tau
+        Correlation of the pair prior: a number, or a `LearnedTau`.
+    inputs
+        What is done to features before the encoder reads them.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        likelihood: Likelihood,
+        *,
+        family: Any,
+        tau: float | LearnedTau = _START,
+        inputs: InputTransform | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(tau, LearnedTau):
+            check_tau(tau)
+        self.inputs = InputTransform("none") if inputs is None else inputs
+        self.encoder = encoder
+        self.decoder = decoder
+        self.likelihood = likelihood
+        self.family = family
+        self.tau = tau
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Terms:
+        """Return the objective's terms at a batch; `generator` draws latent noise and dropout."""
+        return self.family.terms(self, batch, generator)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    def prior(self, like: Tensor) -> PairPrior:
+        """Return the pair prior at the current tau, in the dimension, type and device of latent points."""
+        tau = self.tau() if isinstance(self.tau, LearnedTau) else self.tau
+        return PairPrior.of(tau, like.shape[1], like.dtype, like.device)
+
+    def tau_values(self, n_components: int) -> Float[np.ndarray, " dim"]:
+        """Return tau in each latent dimension."""
+        tau = self.tau().detach().numpy() if isinstance(self.tau, LearnedTau) else self.tau
+        return np.broadcast_to(np.asarray(tau, dtype=np.float64), (n_components,)).copy()
+
+    def autoencode(self, batch: Batch, generator: torch.Generator | None) -> Autoencoded:
+        """Encode all vertices of a batch, and decode a sample z = mu + s noise of the drawn ones."""
+        rows = self.inputs(batch.rows, generator)
+        marginals = self.encoder(rows)
+        joint = marginals.joint
+        shape = (batch.n_drawn, joint.shape[1] // 2)
+        noise = torch.randn(shape, generator=generator, dtype=joint.dtype, device=joint.device)
+        mine = Marginals(joint[batch.drawn])
+        z = torch.addcmul(mine.mean, mine.stddev, noise[batch.drawn])
+        targets = batch.rows.head(batch.drawn.stop)
+        if batch.drawn.start:
+            targets = targets.tail(batch.drawn.start)
+        log_prob = self.likelihood.log_prob(self.decoder(z), targets)
+        terms = Terms().add("reconstruction", 1.0, log_prob, batch.vertex_weights)
+        return Autoencoded(rows, marginals, terms, singleton_kl(mine))
+
+    def encode(self, table: FeatureTable) -> tuple[Float[np.ndarray, "rows dim"], Float[np.ndarray, "rows dim"]]:
+        """Return means and standard deviations of every row of a table, encoded in pieces."""
+        pieces = []
+        with evaluation_mode(self):
+            for begin in range(0, max(1, table.shape[0]), _ROWS):
+                chosen = np.arange(begin, min(begin + _ROWS, table.shape[0]))
+                rows = table.rows(chosen).to(self.device)
+                pieces.append(self.encoder(self.inputs(rows)).joint.cpu().numpy())
+        mean, stddev = np.split(np.concatenate(pieces), 2, axis=1)
+        return np.ascontiguousarray(mean), np.ascontiguousarray(stddev)
+
+    def decode(
+        self,
+        latent: Float[np.ndarray, "rows dim"],
+        totals: Float[np.ndarray, " rows"] | None,
+        read: Callable[[Tensor, Tensor | None], Tensor],
+    ) -> Float[np.ndarray, "rows features"]:
+        """Decode latent points in pieces; `read` turns outputs and row sums into features."""
+        pieces = []
+        with evaluation_mode(self):
+            for begin in range(0, max(1, len(latent)), _ROWS):
+                piece = latent[begin : begin + _ROWS].astype(np.float32)
+                sums = None if totals is None else torch.from_numpy(totals[begin : begin + _ROWS].astype(np.float32))
+                outputs = self.decoder(torch.from_numpy(piece).to(self.device))
+                pieces.append(read(outputs, None if sums is None else sums.to(self.device)).cpu().numpy())
+        return np.concatenate(pieces)
+
+
+def build_model(
+    n_features: int,
+    n_components: int,
+    *,
+    family: Any,
+    likelihood: str | Callable[[int], Likelihood] = "gaussian",
+    tau: float | str = _START,
+    hidden: Sequence[int] = (300,),
+    normalize: str = "none",
+    dropout: float = 0.0,
+    min_stddev: float = 1e-4,
+    seed: int = 0,
+) -> CorrelatedModel:
+    """Build the networks with parameters drawn from a seed, in evaluation mode.
+
+    Parameters
+    ----------
+    n_features, n_components
+        Number of features; latent dimension.
+    family
+        A posterior family that is not yet built; it becomes part of the model.
+    likelihood
+        Name, or class.
+    tau
+        A number, ``"learned"`` or ``"learned_per_dimension"``.
+    hidden
+        Widths of the encoder's hidden layers; the decoder has the same in reverse.
+    normalize, dropout
+        What is done to features before the encoder reads them.
+    min_stddev
+        Least standard deviation of a posterior.
+    seed
+        Of the initial parameters.
+    """
+    # Modules draw from torch's global generator in its default type; both belong to the caller and stay as they are.
+    with torch.random.fork_rng(devices=[]), _single_precision(), torch.inference_mode(False):
+        torch.default_generator.manual_seed(seed)
+        encoder = Encoder(n_features, n_components, hidden=hidden, floor=min_stddev)
+        decoder = Decoder(n_components, n_features, hidden=tuple(hidden)[::-1])
+        family.build(n_features, n_components, normalize=normalize, dropout=dropout)
+        if isinstance(tau, str):
+            tau_module = LearnedTau(n_components=n_components if tau == "learned_per_dimension" else None)
+        else:
+            tau_module = float(tau)
+        return CorrelatedModel(
+            encoder,
+            decoder,
+            make_likelihood(likelihood, n_features),
+            family=family,
+            tau=tau_module,
+            inputs=InputTransform(normalize, dropout=dropout),
+        ).eval()
+
+
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Put a model in evaluation mode, without gradients, and afterwards back in the mode it was in."""
+    training = model.training
+    if training:  # walking through all modules takes longer than a small block of pairs
+        model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if training:
+            model.train()

@@ -1,0 +1,173 @@
+"""The terms of the objectives, one function for one formula, and their weighted sum.
+
+All objectives are maximised and divided by the number of vertices. Closed forms are summed over latent dimensions.
+Correlations enter as pre-activations a with rho = tanh(a), so that 1 - rho and 1 - rho^2 keep their digits when rho is
+close to 1.
+
+- VAE: E log p - mean_i KL_i
+- CVAE: VAE - (1/n) sum_e w_e T_e
+- CVAE_corr: CVAE - gamma_kl mean_i KL_i - gamma_mi (2/n^2) sum_{i<j} I_ij
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from corrvae.model.prior import PairPrior
+from corrvae.nn import Marginals
+
+TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
+
+
+@final
+@dataclass(eq=False)
+class Terms:
+    """An objective as named terms, each an unbiased estimate per vertex, in nats.
+
+    Attributes
+    ----------
+    values
+        For each term its value at every draw.
+    weights
+        The estimate of a term is ``sum(weights * values)``.
+    coefficients
+        The objective is the sum of the estimates times these.
+
+    Examples
+    --------
+    >>> terms = Terms().add("reconstruction", 1.0, torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5]))
+    >>> terms.add("singleton", -1.0, torch.tensor([4.0]), torch.tensor([0.25])).total(warmup=0.5)
+    tensor(1.5000)
+    >>> terms.numbers()
+    {'reconstruction': 2.0, 'singleton': 1.0, 'total': 1.0}
+    """
+
+    values: dict[str, Tensor] = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    coefficients: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, coefficient: float, values: Tensor, weights: Tensor) -> "Terms":
+        """Add a term and return the terms."""
+        self.values[name], self.weights[name], self.coefficients[name] = values, weights, coefficient
+        return self
+
+    @cached_property
+    def estimates(self) -> Float[Tensor, " terms"]:
+        """The estimate of each term."""
+        return torch.stack([torch.dot(self.values[name], self.weights[name]) for name in self.values])
+
+    def total(self, warmup: float = 1.0) -> Float[Tensor, ""]:
+        """Return the objective; `warmup` scales all terms but the reconstruction."""
+        return torch.dot(self.estimates, self.estimates.new_tensor(self._coefficients(warmup)))
+
+    def numbers(self, warmup: float = 1.0) -> dict[str, float]:
+        """Return the estimates and the total by name, in one transfer from the device."""
+        found = self.estimates.tolist()
+        total = sum(coefficient * number for coefficient, number in zip(self._coefficients(warmup), found, strict=True))
+        return {**dict(zip(self.values, found, strict=True)), "total": total}
+
+    def _coefficients(self, warmup: float) -> list[float]:
+        return [c if name == "reconstruction" else c * warmup for name, c in self.coefficients.items()]
+
+
+def bound(numbers: dict[str, float]) -> float:
+    """Return the evidence lower bound from estimates by name: the objective without the terms that gamma adds.
+
+    Examples
+    --------
+    >>> bound({"reconstruction": -3.0, "singleton": 1.0, "edge": 0.5, "non_edge": 9.0})
+    -4.5
+    """
+    return numbers["reconstruction"] - numbers["singleton"] - numbers.get("edge", 0.0)
+
+
+def singleton_kl(marginals: Marginals) -> Float[Tensor, " vertices"]:
+    """KL_i = KL(q_i || p0) = sum over dimensions of (mu^2 + s^2 - 1) / 2 - log s.
+
+    Examples
+    --------
+    >>> singleton_kl(Marginals.of(torch.ones(1, 3), torch.ones(1, 3)))
+    tensor([1.5000])
+    """
+    n_components = marginals.joint.shape[1] // 2
+    return 0.5 * (marginals.joint.square().sum(1) - n_components) - marginals.stddev.log().sum(1)
+
+
+def edge_term(
+    marginals: Marginals,
+    edges: Int[Tensor, "edges 2"],
+    prior: PairPrior,
+    pre_activation: Float[Tensor, "edges dim"] | None = None,
+) -> Float[Tensor, " edges"]:
+    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j for each edge.
+
+    Parameters
+    ----------
+    marginals
+        Singleton posteriors.
+    edges
+        Pairs of positions in `marginals`.
+    prior
+        The pair prior.
+    pre_activation
+        a with rho = tanh(a), for each edge; ``None`` for independent posteriors (rho = 0).
+
+    Examples
+    --------
+    >>> two, edge = Marginals.of(torch.zeros(2, 1), torch.ones(2, 1)), torch.tensor([[0, 1]])
+    >>> edge_term(two, edge, PairPrior.of(0.8, 1), torch.tensor([[0.8]]).atanh())
+    tensor([0.])
+    """
+    ends = marginals.joint.index_select(0, edges.T.reshape(-1))
+    x, y = ends[: len(edges)], ends[len(edges) :]
+    if pre_activation is None:
+        apart, together = torch.cat([prior.near, 0.5 * prior.spread]), torch.cat([prior.far, 0.5 * prior.spread])
+        return torch.mv((x - y).square(), apart) + torch.mv((x + y).square(), together) + prior.constant
+    dim = len(prior.near)
+    quadratic = torch.mv((x - y).square(), torch.cat([prior.near, prior.spread]))
+    quadratic = quadratic + torch.mv((x[:, :dim] + y[:, :dim]).square(), prior.far) + prior.constant
+    # tau - rho as (1 - rho) - (1 - tau), both accurate when the correlations are close to 1.
+    excess = 2.0 * torch.sigmoid(-2.0 * prior.sign * pre_activation) - prior.complement
+    return quadratic + torch.mv(x[:, dim:] * y[:, dim:] * excess, prior.product) + mutual_information(pre_activation)
+
+
+def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tensor, " pairs"]:
+    """I_ij = -1/2 log(1 - rho^2) = log cosh a, summed over dimensions.
+
+    Examples
+    --------
+    >>> mutual_information(torch.tensor([[0.0, 0.8]]).atanh())
+    tensor([0.5108])
+    """
+    return log_cosh(pre_activation).sum(1)
+
+
+def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Log cosh a, with small relative error near 0 and no overflow far from it; its derivative is tanh a.
+
+    Examples
+    --------
+    >>> log_cosh(torch.tensor([0.0, 1e-3, 1000.0]))
+    tensor([0.0000e+00, 5.0000e-07, 9.9931e+02])
+    """
+    return _LogCosh.apply(a)  # pyright: ignore[reportReturnType]
+
+
+class _LogCosh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a: Tensor) -> Tensor:
+        # cosh^-2 = 1 - tanh^2 is accurate while tanh is not close to 1, and the derivative needs tanh anyway.
+        tanh, size = a.tanh(), a.abs()
+        ctx.save_for_backward(tanh)
+        far = torch.exp(-2.0 * size).log1p_().add_(size).sub_(log(2.0))
+        near = tanh.square().neg_().log1p_().mul_(-0.5)
+        return torch.where(size < 1.0, near, far)
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        return gradients[0] * ctx.saved_tensors[0]

@@ -1,0 +1,192 @@
+"""What a model knows of latent points: marginals, correlations of pairs, samples and densities along forests."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import log, pi
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from corrvae.graphs import RootedForest
+from corrvae.graphs.ids import VertexIds, as_array, id_array
+
+
+class Posterior:
+    """Independent normal posteriors of a set of vertices; base class of correlated ones.
+
+    Every marginal is N(mean, diag stddev^2). Every pair of vertices has a correlation in each latent dimension, here 0.
+    Together they define a joint distribution along any forest, but not along a graph with cycles.
+
+    Parameters
+    ----------
+    mean, stddev
+        One row for each vertex.
+    ids
+        Ids of the vertices; ``None`` for 0, 1, .... Methods take pairs and edges of ids.
+    tau
+        Correlation of the prior along an edge, in each dimension.
+
+    Examples
+    --------
+    >>> posterior = Posterior(np.zeros((2, 1)), np.ones((2, 1)), ids=["ann", "bob"])
+    >>> posterior.correlation([("ann", "bob")])
+    array([[0.]])
+    >>> posterior.sample(5, random_state=0).shape
+    (5, 2, 1)
+    """
+
+    is_correlated = False
+
+    def __init__(
+        self,
+        mean: Float[np.ndarray, "vertices dim"],
+        stddev: Float[np.ndarray, "vertices dim"],
+        *,
+        ids: Sequence[Any] | Shaped[np.ndarray, " ids"] | None = None,
+        tau: Float[np.ndarray, " dim"] | None = None,
+    ) -> None:
+        if mean.shape != stddev.shape:
+            raise ValueError(f"mean has shape {mean.shape}, but stddev has shape {stddev.shape}")
+        if not (stddev > 0).all():
+            row, column = np.argwhere(~(stddev > 0))[0]
+            raise ValueError(f"standard deviations must be positive; vertex {row}, dimension {column} is not")
+        if ids is not None and len(ids) != len(mean):
+            raise ValueError(f"there are {len(ids):,} ids for {len(mean):,} vertices")
+        self.mean = mean
+        self.stddev = stddev
+        self.tau = np.zeros(mean.shape[1]) if tau is None else tau
+        self._ids = ids
+
+    def __repr__(self) -> str:
+        kind = "correlated" if self.is_correlated else "independent"
+        return f"Posterior({self.n_vertices:,} vertices, {self.n_components} dimensions, {kind})"
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return self.mean.shape[0]
+
+    @property
+    def n_components(self) -> int:
+        """Number of latent dimensions."""
+        return self.mean.shape[1]
+
+    @cached_property
+    def ids(self) -> Shaped[np.ndarray, " vertices"]:
+        """Ids of the vertices. One that was taken twice is listed twice, and cannot be looked up."""
+        return np.arange(self.n_vertices) if self._ids is None else id_array(self._ids, "ids")
+
+    @cached_property
+    def _vertices(self) -> VertexIds:
+        return VertexIds.from_vertices(self.ids)
+
+    def positions(self, ids: Any) -> Int[np.ndarray, " ids"]:
+        """Return the positions of ids; an unknown id raises a `ValueError` that names it."""
+        return self._vertices.locate(ids)
+
+    def pair_positions(self, pairs: Any) -> Int[np.ndarray, "pairs 2"]:
+        """Return the positions of pairs of ids: a list of pairs, or an array or data frame with two columns."""
+        columns = as_array(pairs)
+        if columns is None:
+            listed = list(pairs)
+            for number, pair in enumerate(listed):
+                if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+                    raise ValueError(f"pair {number} is {pair!r}; each pair must be two ids, as in [(i, j)]")
+            firsts, seconds = [pair[0] for pair in listed], [pair[1] for pair in listed]
+        elif columns.size == 0:
+            firsts, seconds = [], []
+        elif columns.ndim == 2 and columns.shape[1] == 2:
+            firsts, seconds = columns[:, 0], columns[:, 1]
+        else:
+            advice = "; a single pair is a list of one, [(i, j)]" if columns.shape == (2,) else ""
+            raise ValueError(f"pairs must have two columns, got shape {columns.shape}{advice}")
+        places = np.stack([self.positions(firsts), self.positions(seconds)], axis=1)
+        loops = np.flatnonzero(places[:, 0] == places[:, 1])
+        if len(loops):
+            raise ValueError(f"pair {loops[0]} joins {self.ids.tolist()[places[loops[0], 0]]!r} with itself")
+        return places
+
+    def take(self, positions: Int[np.ndarray, " taken"]) -> "Posterior":
+        """Return the posterior of some vertices, in this order."""
+        ids = self.ids[positions]
+        return Posterior(self.mean[positions], self.stddev[positions], ids=ids, tau=self.tau)
+
+    def pre_activation(self, positions: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs dim"]:
+        """Return a with correlation tanh(a) for pairs of positions, in float64."""
+        return np.zeros((len(positions), self.n_components))
+
+    def vectors(self, positions: Int[np.ndarray, " points"]) -> Float[Tensor, "points width"] | None:
+        """Return what correlations with other points are computed from; ``None`` if there are none."""
+        return None
+
+    def block(
+        self, vectors_i: Float[Tensor, "rows width"], vectors_j: Float[Tensor, "columns width"]
+    ) -> Float[Tensor, "rows columns dim"]:
+        """Return a for every point of one set against every point of another, from their `vectors`."""
+        return torch.zeros(len(vectors_i), len(vectors_j), self.n_components)
+
+    def correlation(self, pairs: Any) -> Float[np.ndarray, "pairs dim"]:
+        """Return the correlation of pairs of ids, in each latent dimension."""
+        return np.tanh(self.pre_activation(self.pair_positions(pairs)))
+
+    def sample(
+        self, n_samples: int, random_state: np.random.Generator | int | None = None
+    ) -> Float[np.ndarray, "samples vertices dim"]:
+        """Draw each vertex from its own marginal, independently of the others."""
+        noise = np.random.default_rng(random_state).standard_normal((n_samples, *self.mean.shape))
+        return self.mean + self.stddev * noise
+
+    def sample_forest(
+        self, n_samples: int, edges: Any, random_state: np.random.Generator | int | None = None
+    ) -> Float[np.ndarray, "samples vertices dim"]:
+        """Draw all vertices jointly along a forest: roots from their marginals, then each vertex given its parent.
+
+        In units of its standard deviation, a vertex is rho times its parent plus sqrt(1 - rho^2) times noise.
+
+        Parameters
+        ----------
+        n_samples
+            Number of joint draws.
+        edges
+            The forest, as pairs of ids; vertices without an edge are drawn on their own.
+        random_state
+            Generator or seed.
+        """
+        places = self.pair_positions(edges)
+        forest = RootedForest.of(self.n_vertices, places)
+        a = self.pre_activation(places)
+        standard = np.random.default_rng(random_state).standard_normal((n_samples, *self.mean.shape))
+        for level in forest.levels:
+            correlation, rest = np.tanh(a[level.edges]), np.exp(-_log_cosh(a[level.edges]))
+            standard[:, level.children] *= rest
+            standard[:, level.children] += correlation * standard[:, level.parents]
+        return self.mean + self.stddev * standard
+
+    def log_density(
+        self, z: Float[np.ndarray, "*samples vertices dim"], edges: Any
+    ) -> Float[np.ndarray, "*samples"] | np.floating:
+        """Return the joint log-density along a forest: marginals, and for each edge log q_ij / (q_i q_j).
+
+        In standard units the latter is log cosh a - ((x - y)^2 expm1(2a) + (x + y)^2 expm1(-2a)) / 8, which needs no
+        difference of numbers close to each other.
+        """
+        places = self.pair_positions(edges)
+        RootedForest.of(self.n_vertices, places)  # raises if the edges are no forest
+        a = self.pre_activation(places)
+        standard = (np.asarray(z, dtype=np.float64) - self.mean) / self.stddev
+        marginal = -0.5 * standard**2 - np.log(self.stddev) - 0.5 * log(2.0 * pi)
+        x, y = standard[..., places[:, 0], :], standard[..., places[:, 1], :]
+        pair = _log_cosh(a) - ((x - y) ** 2 * np.expm1(2.0 * a) + (x + y) ** 2 * np.expm1(-2.0 * a)) / 8.0
+        return marginal.sum((-2, -1)) + pair.sum((-2, -1))
+
+
+def _log_cosh(a: np.ndarray) -> np.ndarray:
+    size = np.abs(a)
+    near = 0.5 * np.log1p(np.sinh(np.minimum(size, 1.0)) ** 2)
+    return np.where(size < 1.0, near, size + np.log1p(np.exp(-2.0 * size)) - log(2.0))

@@ -1,0 +1,56 @@
+"""New data: latent points from the prior, features from the likelihood."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from corrvae.graphs import RootedForest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PriorSample:
+    """New data drawn from a model.
+
+    Attributes
+    ----------
+    features
+        One row for each point drawn.
+    latent
+        The latent points that they were drawn from.
+    """
+
+    features: Float[np.ndarray, "rows features"]
+    latent: Float[np.ndarray, "rows dim"]
+
+
+def sample_latent(
+    tau: Float[np.ndarray, " dim"],
+    n_points: int,
+    forest: Int[np.ndarray, "edges 2"],
+    generator: np.random.Generator,
+) -> Float[np.ndarray, "points dim"]:
+    """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise.
+
+    Parameters
+    ----------
+    tau
+        Correlation along an edge, in each dimension.
+    n_points
+        Number of points.
+    forest
+        Edges of the forest; points without an edge are independent.
+    generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> sample_latent(np.full(4, 0.9), 3, np.array([[0, 1]]), np.random.default_rng(0)).shape
+    (3, 4)
+    """
+    z = generator.standard_normal((n_points, len(tau)))
+    for level in RootedForest.of(n_points, forest).levels:
+        z[level.children] = tau * z[level.parents] + np.sqrt(1.0 - tau**2) * z[level.children]
+    return z

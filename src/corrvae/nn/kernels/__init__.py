@@ -1,1 +1,0 @@
-"""Loops that numba compiles, for the CPU: a step's index work, and sums over gathered rows."""

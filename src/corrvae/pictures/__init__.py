@@ -1,1 +1,0 @@
-"""Pictures of graphs, weights and runs, drawn with matplotlib without a window, and the report that holds them."""

@@ -1,0 +1,140 @@
+"""Curves and histograms: the course of training, uncertainty, spanning weights, scores of pairs, calibration."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float, Int, Real
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from corrvae.plots.style import COLOURS, LINE, SOFT, styled
+
+_PANEL, _WIDE = (2.7, 1.9), (4.4, 2.8)
+_BINS = 40
+_FIRST_STEPS = 0.05  # share of the evaluations that may lie outside of the frame: they are far from where a term stays
+_TAILS = 0.5  # percent of the scores at each end that may lie outside of the frame
+
+
+@styled
+def draw_curves(
+    curves: Mapping[str, tuple[Real[np.ndarray, " steps"], Real[np.ndarray, " steps"]]], *, title: str = ""
+) -> Figure:
+    """Draw one quantity along the steps of training, one line for each name; values that are not finite are left out.
+
+    Parameters
+    ----------
+    curves : mapping of str to (steps, values)
+    title : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = np.arange(10)
+    >>> figure = draw_curves({"training": (steps, -1.0 / (steps + 1))}, title="Objective")
+    """
+    figure = Figure(figsize=_PANEL)
+    axes = figure.add_subplot()
+    late = []
+    for name, (steps, values) in curves.items():
+        finite = np.isfinite(values)
+        axes.plot(steps[finite], values[finite], lw=1.3, label=name, marker="o" if finite.sum() == 1 else None, ms=3)
+        late.append(values[finite][int(_FIRST_STEPS * finite.sum()) :])
+    shown = np.concatenate([np.empty(0), *late])
+    if len(shown):
+        low, high = float(shown.min()), float(shown.max())
+        margin = 0.08 * (high - low) or 0.08 * abs(high) or 1.0
+        axes.set_ylim(low - margin, high + margin)
+    axes.locator_params(axis="both", nbins=4)
+    axes.xaxis.set_major_formatter(FuncFormatter(short_number))
+    axes.yaxis.set_major_formatter(FuncFormatter(short_number))
+    axes.grid(axis="y")
+    axes.set_title(title)
+    if len(curves) > 1:
+        axes.legend(fontsize=7)
+    return figure
+
+
+@styled
+def draw_uncertainty(spread: Float[np.ndarray, " points"]) -> Figure:
+    """Draw how uncertain points are: a histogram of the root of each point's mean variance (the prior has 1)."""
+    figure = Figure(figsize=_WIDE)
+    axes = _histogram(figure, spread, *_frame(spread), colour=COLOURS[0])
+    axes.set(xlabel="standard deviation of a point (the prior has 1)", ylabel="points")
+    return figure
+
+
+@styled
+def draw_weights(weights: Float[np.ndarray, " edges"]) -> Figure:
+    """Draw a histogram of the spanning weights of a graph's edges, from 0 to 1 (a bridge)."""
+    figure = Figure(figsize=_WIDE)
+    axes = _histogram(figure, weights, 0.0, 1.0, colour=COLOURS[2])
+    axes.set(xlabel="spanning weight of an edge", ylabel="edges", xlim=(-0.02, 1.02))
+    return figure
+
+
+@styled
+def draw_pairs(
+    linked: Float[np.ndarray, " linked"], unlinked: Float[np.ndarray, " unlinked"], *, metric: str = "score"
+) -> Figure:
+    """Draw the scores of linked pairs over those of unlinked ones, as shares of each."""
+    figure = Figure(figsize=_WIDE)
+    axes = figure.add_subplot()
+    low, high = _frame(np.concatenate([linked, unlinked]))
+    bounds = np.linspace(low, high, _BINS + 1)
+    for scores, colour, name in ((unlinked, SOFT, "random unlinked pairs"), (linked, COLOURS[0], "linked pairs")):
+        shares = np.histogram(scores, bounds)[0] / max(len(scores), 1)
+        axes.stairs(shares, bounds, fill=True, color=colour, alpha=0.3, lw=0)
+        axes.stairs(shares, bounds, color=colour, lw=1.3, label=name)
+    axes.set(xlim=(low, high), yticks=[], xlabel=metric.replace("_", " "))
+    axes.locator_params(axis="x", nbins=5)
+    axes.legend(fontsize=8)
+    return figure
+
+
+@styled
+def draw_calibration(
+    predicted: Float[np.ndarray, " bins"], observed: Float[np.ndarray, " bins"], counts: Int[np.ndarray, " bins"]
+) -> Figure:
+    """Draw predicted probabilities of a link against the shares observed; a larger dot stands for more pairs."""
+    figure = Figure(figsize=_WIDE)
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], color=LINE, lw=1.5)
+    axes.plot(predicted, observed, lw=1.3)
+    axes.scatter(predicted, observed, s=12 + 40 * counts / max(counts.max(initial=0), 1), color=COLOURS[0], lw=0)
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="share linked")
+    axes.set_xticks([0, 0.5, 1])
+    axes.set_yticks([0, 0.5, 1])
+    axes.grid()
+    return figure
+
+
+def short_number(value: float, _position: object = None) -> str:
+    """Return three digits that fit beside a small panel: 30k, 1.5M, -120.
+
+    Examples
+    --------
+    >>> short_number(30_000), short_number(0.25)
+    ('30k', '0.25')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:.3g}".replace("-", "\N{MINUS SIGN}")
+
+
+def _histogram(figure: Figure, values: np.ndarray, low: float, high: float, *, colour: str) -> Axes:
+    axes = figure.add_subplot()
+    axes.hist(values, bins=_BINS, range=(low, high), color=colour, edgecolor="white", lw=0.4)
+    axes.locator_params(axis="y", nbins=5)
+    axes.yaxis.set_major_formatter(FuncFormatter(short_number))
+    axes.grid(axis="y")
+    return axes
+
+
+def _frame(values: np.ndarray) -> tuple[float, float]:
+    """Return bounds that hold almost all values, and are apart."""
+    low, high = np.percentile(values, [_TAILS, 100 - _TAILS]).tolist() if len(values) else (0.0, 1.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):
+        return low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+    return low, high

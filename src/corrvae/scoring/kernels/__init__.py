@@ -1,1 +1,0 @@
-"""Compiled loops of the searches; no names are exported from here."""

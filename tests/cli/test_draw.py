@@ -1,0 +1,60 @@
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from corrvae.cli.draw import read_values
+from support.commands import failure, run
+from support.markup import parse
+from support.runs import IDS, make_files, trained, write_rows
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return make_files(tmp_path_factory.mktemp("run"))
+
+
+def test_a_page_is_beside_the_run(files):
+    result = run("plot", files.run)
+    path = files.folder / "run.html"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"The picture is in {path}\n")
+    assert "36 points of 5 features" in parse(path.read_text()).words
+
+
+def test_a_report_on_a_run_is_its_page(files, tmp_path):
+    out = tmp_path / "page.html"
+    assert run("report", files.run, "--out", out).stdout == f"The report is in {out}\n"
+    assert "Map of the embedding" in parse(out.read_text()).words
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_map_is_a_picture(files, ending, start, tmp_path):
+    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), *((name, f"town {name[-1]}") for name in IDS)])
+    out = tmp_path / f"map.{ending}"
+    result = run("plot", files.run, "--color", f"{towns}:town", "--out", out, "--json")
+    assert json.loads(result.stdout) == {"out": str(out)}
+    assert out.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_values_of_a_table_belong_to_ids(ending, tmp_path):
+    path = tmp_path / f"t.{ending}"
+    listed = [("id", "age", "town"), ("p3", 30, "Rome"), ("zed", 1, "Oslo"), ("p1", "", "Bern")]
+    if ending == "parquet":
+        columns = {"id": ["p3", "zed", "p1"], "age": [30, 1, None], "town": ["Rome", "Oslo", "Bern"]}
+        parquet.write_table(pa.table(columns), path)
+    else:
+        path.write_text("\n".join(("\t" if ending == "tsv" else ",").join(map(str, row)) for row in listed))
+    assert read_values(trained().ids_, path, "age") == {"p3": 30, "p1": None}
+    assert read_values(trained().ids_, path, "town") == {"p3": "Rome", "p1": "Bern"}
+
+
+def test_what_is_wrong_is_one_sentence(files, tmp_path):
+    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("zed", "Rome")])
+    assert "no column 'age' beside the ids; there are 'town'" in failure("plot", files.run, "--color", f"{towns}:age")
+    assert "none of its ids, such as 'zed'" in failure("plot", files.run, "--color", f"{towns}:town")
+    assert "color must be" in failure("plot", files.run, "--color", "rainbow")
+    assert 'must be "pca" or "umap"' in failure("plot", files.run, "--map", "tsne")
+    assert "must end in .html, .png" in failure("plot", files.run, "--out", tmp_path / "map.gif")
+    assert "nowhere.csv" in failure("plot", files.run, "--color", f"{tmp_path / 'nowhere.csv'}:town")

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from corrvae.plots import draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
+from corrvae.plots.figures import short_number
+
+
+def axes_of(figure):
+    (axes,) = figure.axes
+    return axes
+
+
+def test_a_curve_for_each_name_without_what_is_not_finite():
+    steps = np.arange(1.0, 6.0)
+    values = np.array([1.0, np.nan, 3.0, np.inf, 5.0])
+    axes = axes_of(draw_curves({"training": (steps, values), "validation": (steps, steps)}, title="Objective"))
+    assert [line.get_xdata().tolist() for line in axes.lines] == [[1.0, 3.0, 5.0], steps.tolist()]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["training", "validation"]
+    assert axes.get_title("left") == "Objective"
+
+
+def test_first_steps_do_not_press_a_curve_flat():
+    values = np.linspace(-2.0, -1.0, 100)
+    values[0] = -1e6
+    low, high = axes_of(draw_curves({"training": (np.arange(100.0), values)})).get_ylim()
+    assert -2.2 < low < -1.9
+    assert -1.0 < high < -0.8
+
+
+def test_an_empty_curve_is_an_empty_frame():
+    axes = axes_of(draw_curves({"training": (np.empty(0), np.empty(0))}))
+    assert len(axes.lines[0].get_xdata()) == 0
+
+
+def test_every_weight_is_counted_from_0_to_1():
+    weights = np.array([0.0, 0.2, 0.2, 1.0])
+    axes = axes_of(draw_weights(weights))
+    assert sum(bar.get_height() for bar in axes.patches) == 4
+    assert axes.patches[0].get_x() == pytest.approx(0.0)
+    assert axes.patches[-1].get_x() + axes.patches[-1].get_width() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("spread", [np.full(5, 0.3), np.linspace(0.1, 0.9, 50), np.empty(0)])
+def test_uncertainty_of_any_points_has_a_histogram(spread):
+    axes = axes_of(draw_uncertainty(spread))
+    inside = sum(bar.get_height() for bar in axes.patches)
+    assert 0.95 * len(spread) <= inside <= len(spread)
+
+
+def test_pairs_are_shares_of_their_own_kind():
+    rng = np.random.default_rng(0)
+    axes = axes_of(draw_pairs(rng.normal(2.0, 1.0, 500), rng.normal(-2.0, 1.0, 2000), metric="log_odds"))
+    outlines = [patch for patch in axes.patches if patch.get_label().endswith("pairs")]
+    assert [patch.get_label() for patch in outlines] == ["random unlinked pairs", "linked pairs"]
+    for patch in outlines:
+        assert patch.get_data().values.sum() == pytest.approx(1.0, abs=0.05)
+    assert axes.get_xlabel() == "log odds"
+
+
+def test_pairs_with_equal_scores_have_a_frame():
+    low, high = axes_of(draw_pairs(np.ones(3), np.ones(4))).get_xlim()
+    assert low < 1.0 < high
+
+
+def test_calibration_lies_on_its_bins():
+    predicted, observed = np.array([0.1, 0.9]), np.array([0.2, 0.8])
+    axes = axes_of(draw_calibration(predicted, observed, np.array([10, 30])))
+    assert axes.collections[0].get_offsets().tolist() == [[0.1, 0.2], [0.9, 0.8]]
+    small, large = axes.collections[0].get_sizes()
+    assert small < large
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (1234.0, "1.23k"), (-2.5e6, "\N{MINUS SIGN}2.5M"), (3e9, "3G"), (0.125, "0.125")]
+)
+def test_numbers_are_short(value, text):
+    assert short_number(value) == text
