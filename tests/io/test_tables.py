@@ -225,13 +225,67 @@ def test_the_first_rows_tell_the_layout(text, layout, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["person,height,weight,age\nann,1,2,3\nbob,4,5,6\nann,7,8,9\n", "ann 1 2\nbob 4 5\nann 7 8\n"]
+    "text",
+    [
+        "person,height,weight,age\nann,1,2,3\nbob,4,5,6\nann,7,8,9\n",  # more than one number
+        "".join(f"p{k} {k} 2\n" for k in range(20)) + "p3 7 8\n",  # one repeat may be a mistake
+    ],
 )
-def test_repeated_ids_alone_do_not_tell(text, tmp_path):
+def test_a_rare_doubt_needs_a_choice(text, tmp_path):
     (tmp_path / "table.csv").write_text(text)
-    with pytest.raises(DataFileError, match=r'the id \'ann\' is there twice.* choose layout="wide" or "long"'):
+    with pytest.raises(DataFileError, match=r'ids repeat in column .* choose layout="wide" or "long"'):
         read_features(tmp_path / "table.csv")
     assert open_table(tmp_path / "table.csv", None, "auto", ["4", "9"])[1]  # items that a model was trained with
+
+
+# Files as people have them: name, how they begin, header if they have one, and what is between columns.
+ORDINARY = {
+    "MovieLens": ("", "::", True),
+    "LastFM": ("userID,artistID,weight", "\t", False),
+    "FilmTrust": ("", " ", False),
+    "Ciao": ("user,product,rating", ",", False),
+    "odd names": ("a,b,c", ";", False),
+    "leading blanks": ("", "  ", False),
+}
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@given(
+    counts=st.lists(st.lists(st.integers(0, 5), min_size=4, max_size=4), min_size=3, max_size=6).filter(
+        lambda rows: all(sum(map(bool, row)) > 1 for row in rows)
+    )
+)
+def test_ordinary_long_files_need_no_option(kind, compress, counts, tmp_path_factory):
+    header, between, timed = ORDINARY[kind]
+    entries = [(i + 1, k + 100, value) for i, row in enumerate(counts) for k, value in enumerate(row) if value]
+    rows = [(*entry, 978300760 + n) if timed else entry for n, entry in enumerate(entries)]
+    lines = [header.replace(",", between)] * bool(header) + [between.join(map(str, row)) for row in rows]
+    text = "".join(f"{' ' * (kind == 'leading blanks')}{line}\n" for line in lines)
+    path = tmp_path_factory.mktemp("ordinary") / "ratings.dat"
+    path.write_bytes(compress(text.encode()))
+    features = read_features(path)
+    assert features.ids.tolist() == list(range(1, len(counts) + 1))
+    found = dense(features)
+    for i, item, value in entries:
+        assert found[i - 1, features.names.index(str(item))] == value
+    assert found.sum() == sum(map(sum, counts))
+
+
+def test_times_and_words_are_no_values(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "corrvae.io")
+    features = read(tmp_path, "1::7::978300760\n1::8::978300761\n2::7::978300762\n")
+    assert (features.names, dense(features).tolist()) == (["7", "8"], [[1, 1], [1, 0]])
+    assert "items: column 1 (from 0); not read: column 2 (from 0))" in caplog.text
+    features = read(tmp_path, "user,thing,when,stars\n1,7,2001-02-03,4\n1,8,2001-02-03,5\n")
+    assert dense(features).tolist() == [[4, 5]]
+    assert rejected(tmp_path, "1::7::4\n1::8::x\n") == (2, "column 2 (from 0): invalid value 'x'")
+
+
+def test_repeats_far_down_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns_module, "_SAMPLE_ROWS", 5)
+    features = read(tmp_path, "".join(f"{k % 10} {k} 1\n" for k in range(30)))
+    assert (features.n_rows, features.n_columns) == (10, 30)
 
 
 def test_columns_of_a_model_make_a_table_wide(tmp_path):
@@ -275,7 +329,7 @@ def test_items_that_a_model_does_not_know_are_left_out(tmp_path):
             3,
             "column 'value' holds a number too large for 32 bits; each row needs a value",
         ),
-        ("who,item,value\nann,tea,much\n", 2, "column 'value': invalid value 'much'"),
+        ("who,item,value\nann,tea,much\nann,milk,3\n", 2, "column 'value': invalid value 'much'"),
         ("who,item,value\nann,,1\n", 2, "column 'item' is empty, where an id is needed"),
         ("who,item,value\n", None, "there are no rows in it"),
     ],

@@ -24,9 +24,11 @@ from corrvae.errors import DataFileError
 
 # A key is an id or an item; it arrives as a dictionary of strings. A number arrives as float64.
 Kind = Literal["key", "number"]
-# A blank stands for any run of blanks and tabs. Semicolons come before commas, which may be decimal.
-BLANKS = " "
-_DELIMITERS = ("\t", ";", ",", "|", BLANKS)
+# A blank stands for any run of blanks and tabs. Semicolons come before commas, which may be decimal. pyarrow knows
+# delimiters of one character only: two colons, as MovieLens has them, are read as a separator that no text holds.
+BLANKS, _COLONS = " ", "::"
+_DELIMITERS = (_COLONS, "\t", ";", ",", "|", BLANKS)
+_SEPARATOR = "\x1f"
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 ITEM_NAMES = frozenset(("item", "movie", "book", "product", "song", "article", "word", "term", "gene", "feature"))
 # Two such names make the first line a header even where nothing below is a number.
@@ -37,6 +39,9 @@ _SAMPLE_ROWS, _SAMPLE_BYTES, _BLOCK_BYTES, _BATCH_CELLS = 1000, 1 << 24, 1 << 23
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # A decimal comma is a number too, when the question is whether a line holds names.
 _NUMBER = re.compile(r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]+")
+# Seconds since 1970 that lie after 1973, or finer: a rating or a weight is smaller.
+_TIME = re.compile(r"[1-9][0-9]{8,}(\.[0-9]+)?")
 _ARROW_ERROR = re.compile(r"(?:In CSV column #(\d+): )?(?:CSV parse error: )?Row #(\d+): (?:CSV conversion.*?: )?(.*)")
 
 
@@ -51,6 +56,22 @@ def stem(name: str) -> str:
     """Return what a usual name of a column stands for: "user" for "userId", "user_id" and "User 2"."""
     plain = name.lower().strip("_. 0123456789") or name
     return plain.removesuffix("id").rstrip("_ ") or plain
+
+
+def looks_like(values: Sequence[str]) -> Literal["ids", "words", "numbers", "times"]:
+    """Return what the cells of a column look like; ids are whole numbers, which may be numbers as well.
+
+    Examples
+    --------
+    >>> [looks_like(cells) for cells in (["7", "12"], ["tea", "7"], ["0.5", "3"], ["978300760", "978302109"])]
+    ['ids', 'words', 'numbers', 'times']
+    """
+    filled = [value for value in values if value not in MISSING]
+    if filled and all(map(_TIME.fullmatch, filled)):
+        return "times"
+    if not all(map(_NUMBER.fullmatch, filled)):
+        return "words"
+    return "ids" if filled and len(filled) == len(values) and all(map(_WHOLE.fullmatch, filled)) else "numbers"
 
 
 def count(number: int, thing: str) -> str:
@@ -214,19 +235,19 @@ class Table:
     def _text_batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> Iterator[pa.RecordBatch]:
         types = {"key": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
         wanted = {str(k): types[kind] for k, kind in zip(positions, kinds, strict=True)}
-        are_blanks = self._delimiter == BLANKS
+        is_plain = self._delimiter not in (BLANKS, _COLONS)
         with self._at_first_row() as stream:
             yield from arrow_csv.open_csv(
-                io.BufferedReader(_SingleBlanks(stream)) if are_blanks else stream,
+                stream if is_plain else io.BufferedReader(_Rewritten(stream, self._delimiter)),
                 arrow_csv.ReadOptions(
                     column_names=[str(k) for k in range(self.n_columns)],
                     block_size=self._block_bytes,
                     use_threads=False,  # otherwise errors name no row
                 ),
                 arrow_csv.ParseOptions(
-                    delimiter=self._delimiter,
-                    quote_char=False if are_blanks else '"',
-                    newlines_in_values=not are_blanks,
+                    delimiter=_SEPARATOR if self._delimiter == _COLONS else self._delimiter,
+                    quote_char='"' if is_plain else False,
+                    newlines_in_values=is_plain,
                 ),
                 arrow_csv.ConvertOptions(column_types=wanted, include_columns=list(wanted), null_values=list(MISSING)),
             )
@@ -234,7 +255,7 @@ class Table:
     def _line(self, row: int) -> int:
         with self._at_first_row() as stream:
             text: Any = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")  # pyright: ignore
-            if self._delimiter == BLANKS:
+            if self._delimiter in (BLANKS, _COLONS):
                 lines = (number for number, line in enumerate(text, start=1) if line.strip())
             else:
                 reader = csv.reader(text, delimiter=self._delimiter)
@@ -243,19 +264,23 @@ class Table:
 
 
 @final
-class _SingleBlanks(io.RawIOBase):
-    """Another stream's lines with one blank between fields."""
+class _Rewritten(io.RawIOBase):
+    """Another stream's lines with one character between fields: a blank, or the separator for two colons."""
 
-    def __init__(self, source: io.BufferedIOBase) -> None:
-        self._source, self._ready = source, b""
+    def __init__(self, source: io.BufferedIOBase, delimiter: str) -> None:
+        self._source, self._delimiter, self._ready = source, delimiter, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int:
         while not self._ready and (block := self._source.read(len(buffer))):
-            single = re.sub(rb"[ \t]{2,}|\t", b" ", block + self._source.readline())
-            self._ready = re.sub(rb"(?m)^ | (?=\r?$)", b"", single)
+            lines = block + self._source.readline()
+            if self._delimiter == BLANKS:
+                single = re.sub(rb"[ \t]{2,}|\t", b" ", lines)
+                self._ready = re.sub(rb"(?m)^ | (?=\r?$)", b"", single)
+            else:
+                self._ready = lines.replace(_COLONS.encode(), _SEPARATOR.encode())
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
@@ -264,7 +289,8 @@ class _SingleBlanks(io.RawIOBase):
 def _split(lines: list[str], delimiter: str) -> list[list[str]]:
     if delimiter == BLANKS:
         return [line.split() for line in lines]
-    return [[field.strip() for field in row] for row in csv.reader(lines, delimiter=delimiter) if row]
+    rows = (line.split(_COLONS) for line in lines) if delimiter == _COLONS else csv.reader(lines, delimiter=delimiter)
+    return [[field.strip() for field in row] for row in rows if row]
 
 
 def _find_delimiter(lines: list[str]) -> str:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from corrvae.errors import DataFileError
 from corrvae.io.arrays import Features
-from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, stem
+from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, looks_like, stem
 
 Layout = Literal["auto", "wide", "long"]
 Missing = Literal["error", "mask"]
@@ -26,6 +26,9 @@ Missing = Literal["error", "mask"]
 _SPARSE_SHARE = 0.2
 # A long table has an id, an item, perhaps a value and perhaps a time.
 _MOST_LONG_COLUMNS = 4
+_TIME_NAMES = {"time", "timestamp", "date", "datetime", "day", "year"}
+# The share of rows whose id was there before, below which repeats may be mistakes in a wide table.
+_LEAST_REPEATED = 0.1
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 _logger = logging.getLogger("corrvae.io")
@@ -40,29 +43,73 @@ def open_table(path: Path, id_column: str | None, layout: Layout, names: list[st
 
 
 def _is_long(table: Table, names: list[str] | None) -> bool:
+    """Return whether a table is long: ids that repeat, a second column of ids or words, and at most one of numbers."""
     if (names is not None and set(names) <= set(table.names or ())) or table.n_columns > _MOST_LONG_COLUMNS:
         return False
-    item = _long_positions(table)[1]
+    item = _others(table)[0]
+    items = [row[item] for row in table.sample]
+    kind = looks_like(items)
     if table.names is not None and stem(table.names[item]) in ITEM_NAMES:
         return True
-    ids, items = ([row[k] for row in table.sample] for k in (table.id_position, item))
-    if all(items) and not all(map(_NUMBER.fullmatch, items)):
+    if kind == "words" and all(items):
         return True
-    if len(set(ids)) == len(ids):
+    if kind not in ("ids", "times"):
         return False
     if names is not None and not set(items).isdisjoint(names):
         return True
-    repeated = next(value for k, value in enumerate(ids) if value in ids[:k])
+    share = _repeated_share(table)
+    if share == 0:
+        return False
+    if share >= _LEAST_REPEATED and sum(map(_is_value, _kinds(table)[1:])) <= 1:
+        return True
     raise DataFileError(
         table.path,
-        f"the id {repeated!r} is there twice and {table.name(item)} holds numbers, so the table may be wide (a row for "
-        'each id) with a row too many, or long (a row for each id and item); choose layout="wide" or "long"',
+        f"ids repeat in {table.name(table.id_position)} and {table.name(item)} holds numbers, so the table may be wide "
+        '(a row for each id) with rows too many, or long (a row for each id and item); choose layout="wide" or "long"',
     )
 
 
+def _repeated_share(table: Table) -> float:
+    """Return the share of rows whose id was there before: in the first rows if it is large there, otherwise in all."""
+    ids = [row[table.id_position] for row in table.sample]
+    if ids and len(set(ids)) <= (1 - _LEAST_REPEATED) * len(ids):
+        return 1 - len(set(ids)) / len(ids)
+    of_ids, n_rows = Numbering(), 0
+    for (column,) in table.batches([table.id_position], ["key"]):
+        of_ids.number(column)
+        n_rows += len(column)
+    return 1 - len(of_ids) / max(1, n_rows)
+
+
+def _others(table: Table) -> list[int]:
+    """Return the positions of all columns but that of the ids; the first of them holds the items of a long table."""
+    return [k for k in range(table.n_columns) if k != table.id_position]
+
+
+def _kinds(table: Table) -> list[str]:
+    """Return what these columns look like; one that is named after time holds times."""
+    kinds = [looks_like([row[k] for row in table.sample]) for k in _others(table)]
+    names = [""] * len(kinds) if table.names is None else [table.names[k] for k in _others(table)]
+    return ["times" if stem(name) in _TIME_NAMES else kind for name, kind in zip(names, kinds, strict=True)]
+
+
+def _is_value(kind: str) -> bool:
+    return kind in ("ids", "numbers")
+
+
 def _long_positions(table: Table) -> list[int]:
-    """Return where a long table has its ids, its items and, if there are more columns, its values."""
-    return [table.id_position, *[k for k in range(table.n_columns) if k != table.id_position][:2]]
+    """Return where a long table has its ids, its items and, if there is a column of numbers, its values.
+
+    A column after the items that holds words alone, or times, has no values; one with a word among numbers has, so that
+    the word is found.
+    """
+    item, *others = _others(table)
+    kinds = [
+        "numbers" if kind == "words" and any(looks_like([row[k]]) != "words" for row in table.sample) else kind
+        for k, kind in zip(others, _kinds(table)[1:], strict=True)
+    ]
+    values = [k for k, kind in zip(others, kinds, strict=True) if _is_value(kind)]
+    return [table.id_position, item, *values[:1]]
 
 
 # Wide tables
@@ -178,7 +225,9 @@ def report_long(table: Table, n_repeats: int, n_unknown: int) -> None:
     """Log how a long table was read; warn of rows that were added up or left out."""
     positions = _long_positions(table)
     roles = [f"{part}: {table.name(k)}" for part, k in zip(("ids", "items", "values"), positions, strict=False)]
-    _logger.info("%s: read as a long table (%s)", table.path, ", ".join(roles))
+    rest = [table.name(k) for k in range(table.n_columns) if k not in positions]
+    unread = f"; not read: {', '.join(rest)}" if rest else ""
+    _logger.info("%s: read as a long table (%s%s)", table.path, ", ".join(roles), unread)
     if n_repeats and len(positions) > 2:
         _warn(f"{table.path}: {count(n_repeats, 'row')} with an id and item that were there before; values add up")
     if n_unknown:

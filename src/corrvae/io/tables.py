@@ -22,8 +22,8 @@ def read_features(
 ) -> Features:
     r"""Read a table of features: text, Parquet, NPZ, NPY, .h5ad, or a folder of mapped arrays.
 
-    The content decides what a file is, not its name. Text has commas, tabs, semicolons, bars or blanks between fields,
-    and may be compressed with gzip.
+    The content decides what a file is, not its name. Text has commas, tabs, semicolons, bars, blanks or ``::`` between
+    fields, and may be compressed with gzip.
 
     Parameters
     ----------
@@ -32,8 +32,9 @@ def read_features(
     id_column : str, optional
         The name of the column of ids. Default: the index of a pandas frame in Parquet, otherwise the first column.
     layout : {"auto", "wide", "long"}
-        "auto": a table of two to four columns is long if its items are not numbers or the column of items has a usual
-        name such as "item"; others are wide. If ids repeat and nothing else decides, choose the layout.
+        "auto": a table of two to four columns is long if its ids repeat, the next column holds whole numbers or words,
+        and at most one further column holds numbers other than times; also if that next column holds words, or has a
+        usual name such as "item". Others are wide. Where few ids repeat it may be either, and you choose.
     names : sequence of str, optional
         The columns that the result must have, in this order: those that a model was trained with. A wide table needs
         all of them; items of a long one that are not among them are left out.
