@@ -31,7 +31,7 @@ def test_weights_have_conductances_and_a_route(edges, tmp_path):
     out = tmp_path / "weights.parquet"
     result = run("weights", edges, "--out", out)
     assert result.stderr.endswith(f"4 rows are in {out}\n")
-    assert "method" in failure("weights", edges, "--method", "guess")
+    assert "method" in failure("weights", edges, "--method", "guess", "--quiet")
     assert "no column named 'w'" in failure("weights", edges, "--conductance", "w")
 
 

@@ -143,6 +143,31 @@ def test_ratings_are_read_as_ratings(tmp_path):
     assert (model.likelihood_, model.normalize_, model.graph_) == ("multinomial", "l2", None)
 
 
+@pytest.mark.parametrize("between", ["::", "\t", " ", ","])
+def test_ordinary_files_need_no_option(between, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    rated = [(u, m, rng.integers(1, 6)) for u in range(1, 41) for m in 100 + rng.choice(50, 5, replace=False)]
+    trust = [*((u, u % 40 + 1, 1) for u in range(1, 41)), (2, 1, 1), (3, 99, 1)]
+    named = between in "\t,"
+    for name, rows, header in (("ratings.dat", rated, "userID artistID weight"), ("trust.txt", trust, "a b c")):
+        lines = [header.replace(" ", between)] * named + [between.join(map(str, row)) for row in rows]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    result = run("fit", "ratings.dat", "trust.txt", *SMALL)
+    assert result.exit_code == 0, result.output
+    model = load(tmp_path / "ratings-model")
+    assert (model.ids_.tolist(), model.graph_.n_edges) == (list(range(1, 41)), 40)
+    for line in (
+        "trust.txt: the third column is the same everywhere and is not used",
+        "trust.txt: 41 edges from 42 pairs, 1 in both directions",
+        "1 id in the graph but not in the features (99); 1 edge left out",
+    ):
+        assert result.stderr.count(line) == 1
+    result = run("fit", "ratings.dat", "trust.txt", "--directed", "mutual", "--overwrite", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "ratings-model").graph_.n_edges == 1
+
+
 @pytest.mark.parametrize(
     ("more", "start"),
     [
@@ -154,10 +179,9 @@ def test_ratings_are_read_as_ratings(tmp_path):
         (["people.csv", "--out", "new", "--likelihood", "normal"], "likelihood must be one of"),
         (["people.csv", "--out", "new", "--family", "pairwise"], "family="),
         (["people.csv", "--out", "new", "--gamma-mi", "30"], "--gamma-mi is an option of --family pairwise"),
-        (
-            ["people.csv", "friends.csv", "--out", "new", "--unmatched", "error"],
-            "1 id in the graph but not in the features (ghost)",
-        ),
+        (["people.csv", "people.csv", "--out", "new"], "people.csv: "),
+        (["ratings.dat", "ratings.dat", "--out", "new"], "ratings.dat: its second column holds ids that are no rows"),
+        (["--resume"], "there is nothing to train on"),
         (["people.csv", "--out", "new", "--id-column", "name"], "people.csv: there is no column named 'name'"),
         (["people.csv", "--out", "new", "--layout", "round"], "Invalid value for '--layout'"),
         (["people.csv", "--out", "new", "--config", "nowhere.toml"], "Invalid value for '--config': nowhere.toml"),
@@ -178,6 +202,7 @@ def test_ratings_are_read_as_ratings(tmp_path):
 def test_bad_input_is_one_sentence(more, start, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.toml").write_text("colour = 3\n")
+    (tmp_path / "ratings.dat").write_text("".join(f"{k}::{m}::3\n" for k in range(9) for m in (100 + k, 200)))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note.txt").write_text("mine")
     assert failure("fit", *more, *SMALL[:4], "--quiet").removeprefix(f"{tmp_path}/").startswith(start)

@@ -1,4 +1,5 @@
 import gzip
+import logging
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ def test_comments_blank_lines_headers_quotes_and_further_columns(write, text):
     ],
 )
 def test_headers_above_words(write, text, header):
-    assert read_graph(write(text), header=header) == WORDS
+    assert read_graph(write(text), header=header, conductance=None) == WORDS
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_columns_by_name_and_by_position(write):
     by_name = read_graph(path, columns=("a", "b"), conductance="w")
     assert by_name == CorrelationGraph.from_edges([(1, 2), (2, 30), (-4, 1)], conductances=[0.5, 1.5, 2.5])
     assert read_graph(path, columns=(1, 2), conductance=3) == by_name
-    assert read_graph(path, columns=["b", "a"]) == NUMBERS
+    assert read_graph(path, columns=["b", "a"]) == NUMBERS  # the third column is none of conductances
     assert read_graph(path, columns=("kind", "a"), header=True).ids.tolist() == ["-4", "1", "2", "x", "y", "z"]
     assert read_graph(write("1 2 5e-1\n2 30 1.5\n-4 1 2.5\n"), conductance=2) == by_name
 
@@ -239,6 +240,52 @@ def test_errors_in_parquet_name_the_row(tmp_path):
         read_graph(path)
 
 
+# A third column, directions, and files that are no graph
+
+
+@pytest.mark.parametrize(
+    ("third", "used", "line"),
+    [
+        ("125", True, "the third column is used as conductances of the edges"),
+        ("111", False, "the third column is the same everywhere and is not used"),
+        ("10-", False, "the third column holds numbers that are not positive and is not used"),
+        ("xyz", False, "column 2 (from 0) holds words and is not used"),
+    ],
+)
+def test_a_third_column_is_used_or_named(write, caplog, third, used, line):
+    caplog.set_level(logging.INFO, "corrvae.io")
+    values = [value.replace("-", "-1") for value in third]
+    graph = read_graph(write("".join(f"{k} {k + 1} {value}\n" for k, value in enumerate(values))))
+    assert line in caplog.text
+    assert (graph.conductances is not None) == used
+    if used:
+        assert graph.conductances.tolist() == [float(value) for value in values]
+
+
+def test_times_and_numbers_that_differ_by_direction_are_no_conductances(write, caplog):
+    caplog.set_level(logging.INFO, "corrvae.io")
+    assert read_graph(write("1,2,978300760\n2,3,978300761\n")).conductances is None
+    assert "column 2 (from 0) holds times and is not used" in caplog.text
+    assert read_graph(write("1,2,3\n2,1,4\n2,3,1\n")).conductances is None
+    assert "differs between the two directions of an edge and is not used" in caplog.text
+
+
+def test_merged_directions_are_counted(write, caplog):
+    caplog.set_level(logging.INFO, "corrvae.io")
+    path = write("1 2\n2 1\n2 3\n4 3\n3 4\n")
+    assert read_graph(path).n_edges == 3
+    assert "3 edges from 5 pairs, 2 in both directions" in caplog.text
+    with pytest.warns(UserWarning, match="1 one-way edge"):
+        assert read_graph(path, directed="mutual").id_pairs.tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_table_of_items_is_no_graph(write):
+    path = write("1 100 4\n1 101 5\n2 100 3\n")
+    with pytest.raises(DataFileError, match=r"second column holds ids that are no rows.*\(100, 101\).*rather than a"):
+        read_graph(path, rows=np.array([1, 2]))
+    assert read_graph(path, rows=np.array([1, 2, 100])).n_edges == 3
+
+
 # Lists of ids
 
 
@@ -282,9 +329,9 @@ def test_edges_between_rows_stay_and_no_others(rows, pairs, word, weighted):
     expected = {pair for pair in distinct if str(pair[0]) in rows and str(pair[1]) in rows}
     if not expected:
         with pytest.raises(ValueError, match="none of the graph's"):
-            join(table(rows), graph, unmatched="drop")
+            join(table(rows), graph)
         return
-    joined = join(table(rows), graph, unmatched="drop")
+    joined = join(table(rows), graph)
     found = {tuple(sorted(int(end) for end in pair)): k for k, pair in enumerate(joined.id_pairs.tolist())}
     assert set(found) == expected
     if weighted:
@@ -295,17 +342,14 @@ def test_edges_between_rows_stay_and_no_others(rows, pairs, word, weighted):
 def test_ids_that_do_not_match_are_named_and_counted():
     graph = CorrelationGraph.from_edges([("ann", "bob"), ("ann", "cem"), ("cem", "zoe")])
     features = table(["cem", "ann", "dee"])
-    said = (
-        r"2 ids in the graph but not in the features \(bob, zoe\) and "
-        r"1 id in the features but not in the graph \(dee\); "
-    )
-    with pytest.raises(ValueError, match=said + r'add what is missing, or choose unmatched="drop"'):
-        join(features, graph)
-    with pytest.warns(UserWarning, match=said + "2 edges left out"):
-        joined = join(features, graph, unmatched="drop")
-    assert joined.id_pairs.tolist() == [["cem", "ann"]]
+    with pytest.warns(UserWarning, match=r"2 ids in the graph but not in the features \(bob, zoe\); 2 edges left out"):
+        joined = join(features, graph)
+    assert (joined.ids.tolist(), joined.id_pairs.tolist()) == (["cem", "ann", "dee"], [["cem", "ann"]])
+    kept = join(features, graph, keep_bare=True)
+    assert kept.ids.tolist() == ["cem", "ann", "dee", "bob", "zoe"]
+    assert {frozenset(pair) for pair in kept.id_pairs.tolist()} == {frozenset(p) for p in graph.id_pairs.tolist()}
     many = CorrelationGraph.from_edges([(k, k + 1) for k in range(100)])
-    with pytest.raises(ValueError, match=r"99 ids in the graph but not in the features \(0, 1, 2, 3, 4, \.\.\.\)"):
+    with pytest.warns(UserWarning, match=r"99 ids in the graph but not in the features \(0, 1, 2, 3, 4, \.\.\.\)"):
         join(table(["99", "100"]), many)
     with pytest.raises(
         ValueError, match=r"none of the graph's edges \(ids 0, 1, 2, 3, 4, \.\.\.\) has both ends among"
@@ -315,5 +359,5 @@ def test_ids_that_do_not_match_are_named_and_counted():
 
 def test_rows_without_ids_are_counted():
     with pytest.warns(UserWarning, match="1 edge left out"):
-        joined = join(Features(np.zeros((3, 1))), CorrelationGraph.from_edges([(2, 0), (2, 7)]), unmatched="drop")
+        joined = join(Features(np.zeros((3, 1))), CorrelationGraph.from_edges([(2, 0), (2, 7)]))
     assert (joined.edges.tolist(), joined.n_vertices) == ([[0, 2]], 3)

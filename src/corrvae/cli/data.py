@@ -7,6 +7,8 @@ import typer
 
 from corrvae.cli.app import command, data_app, is_quiet, notify
 from corrvae.cli.output import (
+    ConductanceOption,
+    DirectedOption,
     IdColumnOption,
     JsonOption,
     LayoutOption,
@@ -14,6 +16,7 @@ from corrvae.cli.output import (
     QuietOption,
     RandomStateOption,
     check_out,
+    graph_options,
     print_document,
     write_answer,
 )
@@ -23,7 +26,8 @@ from corrvae.cli.output import (
 def weights(
     graph: Annotated[Path, typer.Argument(metavar="GRAPH", help="Edges: two columns of ids, as CSV, TSV or Parquet.")],
     method: Annotated[str, typer.Option(help="auto, exact, sketch or sample.")] = "auto",
-    conductance: Annotated[str | None, typer.Option(help="Column of conductances; otherwise all are 1.")] = None,
+    conductance: ConductanceOption = "auto",
+    directed: DirectedOption = None,
     epsilon: Annotated[float, typer.Option(help="Error to allow a sketch or sample.")] = 0.05,
     random_state: RandomStateOption = 0,
     out: OutOption = None,
@@ -42,7 +46,7 @@ def weights(
     from corrvae import spanning_weights
     from corrvae.io import read_graph
 
-    read = read_graph(graph, conductance=conductance)
+    read = read_graph(graph, **graph_options(conductance, directed))
     chosen: Any = method
     found = spanning_weights(
         read, method=chosen, epsilon=epsilon, random_state=random_state, progress=False if is_quiet() else None

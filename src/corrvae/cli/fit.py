@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 import typer
 
 from corrvae.cli.app import INTERRUPTED, command, is_main, is_quiet, notify
-from corrvae.cli.output import IdColumnOption, JsonOption, LayoutOption, QuietOption, print_document
+from corrvae.cli.output import (
+    ConductanceOption,
+    DirectedOption,
+    IdColumnOption,
+    JsonOption,
+    LayoutOption,
+    QuietOption,
+    graph_options,
+    print_document,
+)
 from corrvae.errors import FolderError
 
 if TYPE_CHECKING:
@@ -82,7 +91,8 @@ def _read_options(path: Path) -> dict[str, Any]:
     return options
 
 
-def _interrupted(out: Path, **_: Any) -> str:
+def _interrupted(out: Path | None, features: Path | None = None, **_: Any) -> str:
+    out = _folder_of(out, features)
     if (out / "checkpoint" / "config.json").exists():
         return f"interrupted; resume from the last checkpoint with: {resume_command(out)}"
     if (out / _OPTIONS).exists():
@@ -111,20 +121,14 @@ def fit(
         ),
     ] = None,
     *,
-    out: Annotated[Path, _option(_DATA, "Folder for the run.")],
+    out: Annotated[
+        Path | None,
+        _option(_DATA, "Folder for the run; otherwise named after the features: ratings.csv -> ratings-model."),
+    ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
-    conductance: Annotated[
-        str | None, _option(_DATA, "Column of the graph with the strengths of its edges; otherwise all are 1.", "NAME")
-    ] = None,
-    unmatched: Annotated[
-        Literal["drop", "error"],
-        _option(
-            _DATA,
-            "Ids of the graph without features: drop leaves them out with their edges, error ends. Rows that are not "
-            "in the graph stay, as points without edges.",
-        ),
-    ] = "drop",
+    conductance: ConductanceOption = "auto",
+    directed: DirectedOption = None,
     n_components: Annotated[int, _option(_MODEL, "Dimension of the embedding.")] = 100,
     family: Annotated[
         str, _option(_MODEL, "independent, or pairwise: also learn how correlated any two points are; slower.")
@@ -220,7 +224,9 @@ def fit(
     Ctrl-C or SIGTERM stops training after the step: the model so far can be used, and --resume continues to the same
     result as if it had not been stopped. A second one stops at once. Under torchrun its processes train one model.
 
-    Example: corrvae fit people.csv friends.csv --out run
+    Rows without edges are points as others; vertices without features are left out with a line that counts them.
+
+    Example: corrvae fit people.csv friends.csv
 
     Example: corrvae fit ratings.csv friends.csv --out run --family pairwise --max-steps 20000
 
@@ -229,6 +235,7 @@ def fit(
     Example: torchrun --nproc-per-node 4 -m corrvae fit people.csv friends.csv --out run
     """
     options = {name: value for name, value in locals().items() if name not in _OF_THE_CALL}
+    out = _folder_of(out, features)
     if resume and overwrite:
         raise ValueError("--resume continues a run, --overwrite replaces it: choose one of the two")
     if resume:
@@ -239,7 +246,7 @@ def fit(
     elif not overwrite:
         _check_free(out)
     if options["features"] is None:
-        raise ValueError("there is nothing to train on: name a table of features, as in corrvae fit FEATURES --out RUN")
+        raise ValueError("there is nothing to train on: name a table of features, as in corrvae fit FEATURES")
     model = _train(out, options, resume=resume)
     if as_json:
         from corrvae.plots.facts import describe
@@ -252,6 +259,18 @@ def fit(
         if is_main():
             typer.echo(f"interrupted; the model so far is saved, resume with: {resume_command(out)}", err=True)
         raise typer.Exit(INTERRUPTED)
+
+
+def _folder_of(out: Path | None, features: Path | None) -> Path:
+    """Return the folder of a run: the one given, or one here that is named after the features."""
+    if out is not None:
+        return out
+    if features is None:
+        raise ValueError(
+            "there is nothing to train on: name a table of features, as in corrvae fit FEATURES; to resume a run, name "
+            "its folder, as in corrvae fit --out RUN --resume"
+        )
+    return Path(f"{features.name.split('.')[0] or 'corrvae'}-model")
 
 
 def resume_command(out: Path) -> str:
@@ -313,6 +332,8 @@ class _NewRun:
 
 
 def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    import numpy as np
+
     from corrvae.io import join, read_features, read_graph
 
     path = Path(options["features"])
@@ -322,9 +343,10 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     if options["graph"] is None:
         return features, None
     path = Path(options["graph"])
-    graph = read_graph(path, conductance=options["conductance"])
+    rows = np.arange(features.n_rows) if features.ids is None else features.ids
+    graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))
     notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
-    return features, join(features, graph, unmatched=options["unmatched"])
+    return features, join(features, graph)
 
 
 def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":

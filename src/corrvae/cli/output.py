@@ -39,9 +39,27 @@ LayoutOption = Annotated[
     Layout,
     typer.Option("--layout", help="Of a table of features: auto, wide (a row a point) or long (id, item, value)."),
 ]
+ConductanceOption = Annotated[
+    str,
+    typer.Option(
+        "--conductance",
+        metavar="NAME",
+        help="Column of the graph with the strengths of its edges; auto: the third, if it holds positive numbers that "
+        "differ; none.",
+    ),
+]
+DirectedOption = Annotated[
+    Literal["mutual"] | None,
+    typer.Option("--directed", help="mutual: only pairs that are there in both directions are edges."),
+]
 RandomStateOption = Annotated[int, typer.Option("--random-state", help="Seed of what is random.")]
 
 TABLES = (".csv", ".tsv", ".parquet", ".json")
+
+
+def graph_options(conductance: str, directed: Literal["mutual"] | None) -> dict[str, Any]:
+    """Return the parameters of `corrvae.io.read_graph` for the options of a command."""
+    return {"conductance": None if conductance == "none" else conductance, "directed": directed}
 
 
 def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:

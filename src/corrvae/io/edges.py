@@ -2,10 +2,11 @@
 
 import csv
 import io
+import logging
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, final
 
@@ -15,11 +16,15 @@ from jaxtyping import Float, Int, Shaped
 from corrvae.errors import DataFileError
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.edges import EdgeError
-from corrvae.graphs.ids import VertexIds, object_array
+from corrvae.graphs.ids import VertexIds, id_array, object_array
 from corrvae.io.arrays import Features
-from corrvae.io.columns import Kind, Numbering, Table, as_ids, count, open_binary
+from corrvae.io.columns import Kind, Numbering, Table, as_ids, count, looks_like, open_binary
 
 _SHOWN = 5
+# Up to this share of second ids being rows, where most first ones are, a file is of rows and items, not of edges.
+_FEW, _MOST = 0.05, 0.5
+
+_logger = logging.getLogger("corrvae.io")
 
 
 @final
@@ -57,9 +62,10 @@ def read_graph(
     path: str | os.PathLike[str],
     *,
     columns: Sequence[str | int] = (0, 1),
-    conductance: str | int | None = None,
+    conductance: str | int | None = "auto",
     header: bool | None = None,
     directed: Literal["mutual"] | None = None,
+    rows: Shaped[np.ndarray, " rows"] | None = None,
 ) -> CorrelationGraph:
     r"""Read a graph from a file of edges: CSV, TSV, blanks between columns, or Parquet; text may be gzipped.
 
@@ -73,12 +79,16 @@ def read_graph(
     columns : two str or int
         Names or positions (from 0) of the columns of ids.
     conductance : str or int, optional
-        Name or position of the column of conductances. Without it, further columns are not read.
+        Name or position of the column of conductances. "auto": the third column, if it holds positive numbers that
+        differ and are no times; otherwise a line of the log says why it is not used. None: no column.
     header : bool, optional
         Whether the first line names the columns. None: it does if names are asked for, if it has no number in a column
         where the next lines have numbers, or if its names are usual ones such as ``source`` and ``target``.
     directed : {"mutual"}, optional
-        As in `CorrelationGraph.from_edges`.
+        None: a pair in either order is an edge, and a line of the log counts those given in both. "mutual": only
+        pairs given in both orders are edges.
+    rows : ndarray, optional
+        Ids of the rows that the graph is of. A file whose second column holds other things is then an error.
 
     Raises
     ------
@@ -91,10 +101,18 @@ def read_graph(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "friends.csv")
     ...     _ = path.write_text("from,to,strength\nann,bob,2\nbob,cem,1\n")
-    ...     read_graph(path, conductance="strength")
+    ...     read_graph(path)
     CorrelationGraph(3 vertices, 2 edges, conductances)
     """
-    pairs = read_pairs(path, columns=columns, values=conductance, header=header)
+    is_auto = conductance == "auto"
+    values = _third_column(Path(path), columns, header) if is_auto else conductance
+    pairs = read_pairs(path, columns=columns, values=values, header=header)
+    if rows is not None:
+        _check_ends(Path(path), pairs, rows)
+    if is_auto and pairs.values is not None:
+        pairs = _with_conductances(Path(path), pairs)
+    if directed is None:
+        _report_merged(Path(path), pairs)
     try:
         # With numbers instead of ids, which would be looked up one by one.
         graph = CorrelationGraph.from_edges(pairs.codes, conductances=pairs.values, directed=directed)
@@ -105,6 +123,66 @@ def read_graph(
             raise pairs.error(error.position, error.problem) from error
     ids = pairs.distinct[graph.ids]
     return CorrelationGraph(graph.edges, len(ids), conductances=graph.conductances, vertices=ids)
+
+
+def _third_column(path: Path, columns: Sequence[str | int], header: bool | None) -> int | None:
+    """Return the position of a third column of numbers; a line of the log names one that is not used."""
+    is_named = any(isinstance(column, str) for column in columns)
+    table = Table(path, header=True if is_named and header is None else header)
+    if table.n_columns < 3 or [table.position(column) for column in columns] != [0, 1]:
+        return None
+    cells = [row[2] for row in table.sample]
+    kind = looks_like(cells)
+    if kind in ("ids", "numbers") and cells and all(cells):
+        return 2
+    holds = {"times": "times", "words": "words"}.get(kind, "empty cells")
+    _logger.info("%s: %s holds %s and is not used", path, table.name(2), holds)
+    return None
+
+
+def _with_conductances(path: Path, pairs: Pairs) -> Pairs:
+    """Return pairs with their numbers if these can be conductances, otherwise without; the log says which."""
+    values: np.ndarray = pairs.values  # pyright: ignore[reportAssignmentType]
+    reason = None
+    if not (np.isfinite(values) & (values > 0)).all():
+        reason = "holds numbers that are not positive"
+    elif not len(values) or (values == values[0]).all():
+        reason = "is the same everywhere"
+    else:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                CorrelationGraph.from_edges(pairs.codes, conductances=values)
+        except EdgeError:
+            reason = "differs between the two directions of an edge"
+    if reason is None:
+        _logger.info("%s: the third column is used as conductances of the edges", path)
+        return pairs
+    _logger.info("%s: the third column %s and is not used", path, reason)
+    return replace(pairs, values=None)
+
+
+def _report_merged(path: Path, pairs: Pairs) -> None:
+    """Log how many edges were given in both directions, and count once."""
+    first, second = np.unique(pairs.codes[pairs.codes[:, 0] != pairs.codes[:, 1]], axis=0).T
+    size = max(1, len(pairs.distinct))
+    n_both = int(np.isin(first * size + second, second * size + first).sum()) // 2
+    if n_both:
+        edges = count(len(first) - n_both, "edge")
+        _logger.info("%s: %s from %s, %s in both directions", path, edges, count(len(first), "pair"), f"{n_both:,}")
+
+
+def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
+    """Raise if first ids are rows and second ones are not: then this is a table of rows and items."""
+    is_row = find_ids(rows, pairs.distinct) >= 0
+    shares = [float(is_row[np.unique(pairs.codes[:, side])].mean()) if len(pairs.codes) else 1.0 for side in (0, 1)]
+    if shares[0] >= _MOST and shares[1] <= _FEW:
+        odd = pairs.distinct[np.setdiff1d(pairs.codes[:, 1], np.flatnonzero(is_row))]
+        raise DataFileError(
+            path,
+            f"its second column holds ids that are no rows of the features ({_some(odd)}), so this is a table of "
+            "features rather than a graph; the graph is a file of pairs of rows",
+        )
 
 
 def read_pairs(
@@ -182,10 +260,11 @@ def find_ids(known: Shaped[np.ndarray, " known"], wanted: Shaped[np.ndarray, "*s
     return VertexIds(known.copy(), len(known)).find(wanted)
 
 
-def join(
-    features: Features, graph: CorrelationGraph, *, unmatched: Literal["error", "drop"] = "error"
-) -> CorrelationGraph:
+def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False) -> CorrelationGraph:
     """Return the graph with the rows of a table as its vertices, in their order.
+
+    Rows without an edge are isolated vertices. Vertices without a row are left out with their edges, and a warning
+    counts them.
 
     Parameters
     ----------
@@ -193,43 +272,42 @@ def join(
         The table; without ids, its rows are 0, 1, ....
     graph : CorrelationGraph
         A graph with the same ids; integers match the strings that spell them.
-    unmatched : {"error", "drop"}
-        What to do with ids that only one of the two has. "error": raise. "drop": leave vertices without a row out with
-        their edges, keep rows without a vertex as isolated vertices, and warn.
+    keep_bare : bool
+        Keep vertices without a row, behind the rows.
 
     Raises
     ------
     ValueError
-        If ids do not match; always if no edge is left.
+        If no edge is left.
+
+    Warns
+    -----
+    UserWarning
+        With the number of vertices without a row, some of them, and the number of their edges.
 
     Examples
     --------
-    >>> features = Features(np.zeros((2, 1)), np.array(["cem", "ann"], dtype=object))
+    >>> features = Features(np.zeros((3, 1)), np.array(["cem", "dee", "ann"], dtype=object))
     >>> join(features, CorrelationGraph.from_edges([("ann", "cem")])).ids.tolist()
-    ['cem', 'ann']
+    ['cem', 'dee', 'ann']
     """
     ids = np.arange(features.n_rows) if features.ids is None else features.ids
-    row_of = find_ids(ids, graph.ids)
-    ends = np.sort(row_of[graph.edges], axis=1)
-    kept = np.flatnonzero(ends[:, 0] >= 0)
-    if graph.n_edges and not len(kept):
+    place = find_ids(ids, graph.ids)
+    bare = np.flatnonzero(place < 0)
+    if graph.n_edges and not (place[graph.edges] >= 0).all(axis=1).any():
         raise ValueError(
             f"none of the graph's edges (ids {_some(graph.ids)}) has both ends among the features (ids {_some(ids)}); "
             "check that the two are of the same points"
         )
-    parts = [
-        (graph.ids[row_of < 0], "in the graph but not in the features"),
-        (np.delete(ids, row_of[row_of >= 0]), "in the features but not in the graph"),
-    ]
-    odd_ids = " and ".join(f"{count(len(odd), 'id')} {where} ({_some(odd)})" for odd, where in parts if len(odd))
-    if odd_ids and unmatched == "error":
-        raise ValueError(
-            f'{odd_ids}; add what is missing, or choose unmatched="drop" to leave out vertices without '
-            "features and keep points without edges"
-        )
-    if odd_ids:
-        lost = graph.n_edges - len(kept)
-        warnings.warn(f"{odd_ids}; {count(lost, 'edge')} left out", UserWarning, stacklevel=2)
+    if keep_bare and len(bare):
+        place[bare] = len(ids) + np.arange(len(bare))
+        ids = id_array([*ids.tolist(), *graph.ids[bare].tolist()], "ids")
+    ends = np.sort(place[graph.edges], axis=1)
+    kept = np.flatnonzero(ends[:, 0] >= 0)
+    if len(bare) and not keep_bare:
+        lost = count(graph.n_edges - len(kept), "edge")
+        named = f"{count(len(bare), 'id')} in the graph but not in the features ({_some(graph.ids[bare])})"
+        warnings.warn(f"{named}; {lost} left out", UserWarning, stacklevel=2)
     order = kept[np.lexsort((ends[kept, 1], ends[kept, 0]))]
     conductances = None if graph.conductances is None else graph.conductances[order]
     return CorrelationGraph(ends[order], len(ids), conductances=conductances, vertices=ids)
