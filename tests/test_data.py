@@ -1,11 +1,13 @@
 """X and graph as users bring them."""
 
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -250,30 +252,96 @@ def test_a_permutation_of_the_graphs_numbers_is_matched_by_id():
     [(objects("x", "y", "z"), CorrelationGraph.from_edges([(5, 7), (7, 9)])), (np.array([7, 5, 3]), NAMED)],
 )
 def test_ids_of_another_kind_cannot_be_matched(ids, graph):
-    with pytest.raises(ValueError, match=r"such as ('x'|7), .* such as (5|'a'): they cannot be matched by id"):
+    with pytest.raises(ValueError, match="the rows of X do not match the graph's vertices"):
         align(rows(ids), graph)
 
 
-def test_rows_that_are_no_vertices_are_named():
-    with pytest.raises(ValueError, match=r"position 1: id 'q' is not among the 3 vertices.*frame\.index"):
-        align(rows(objects("a", "q", "c")), NAMED)
+def test_vertices_without_a_row_are_left_out_and_rows_without_edges_stay():
+    with pytest.warns(UserWarning, match=r"1 id in the graph but not in the features \(c\); 1 edge left out"):
+        found = align(rows(objects("a", "q", "b", "r"), 4), NAMED)
+    assert (found.graph.ids.tolist(), found.graph.edges.tolist()) == (["a", "q", "b", "r"], [[0, 2]])
+    kept = align(rows(objects("b", "a")), NAMED, keep_bare=True).graph
+    assert (kept.ids.tolist(), kept.edges.tolist()) == (["b", "a", "c"], [[0, 1], [0, 2]])
 
 
 def test_the_cure_for_another_number_of_rows_is_the_one_that_helps():
-    with pytest.raises(ValueError, match=r"3 vertices, but X has 2 rows.*graph\.subgraph\(ids\)"):
+    with pytest.raises(ValueError, match=r"3 vertices, but X has 2 rows without ids.*graph\.subgraph\(ids\)"):
         align(rows(n_rows=2), NAMED)
-    with pytest.raises(ValueError, match=r"3 vertices, but X has 4 rows.*with vertices= or n_vertices="):
+    with pytest.raises(ValueError, match=r"3 vertices, but X has 4 rows without ids.*with vertices= or n_vertices="):
         align(rows(n_rows=4), NAMED)
     assert align(rows(n_rows=2), NAMED.subgraph(["a", "c"])).graph.n_vertices == 2
 
 
-@pytest.mark.parametrize("wrong", [np.eye(3), [(0, 1)], NAMED.to_scipy(), "graph.csv"])
-def test_only_a_correlation_graph_will_do(wrong):
-    with pytest.raises(TypeError, match=r"CorrelationGraph\.from_edges.*corrvae\.io\.read_graph"):
-        align(rows(), wrong)
+@given(graphs())
+def test_every_kind_of_graph_is_read_as_the_same_edges(graph):
+    edges = graph.edges
+    table = rows(n_rows=graph.n_vertices)
+    for given_graph in (
+        graph,
+        graph.to_scipy(),
+        graph.to_networkx(),
+        pd.DataFrame(edges, columns=["source", "target"]),
+        pl.DataFrame({"source": edges[:, 0], "target": edges[:, 1]}),
+        [tuple(pair) for pair in edges.tolist()],
+        torch.as_tensor(edges.T.copy()),
+    ):
+        if len(edges) and edges.min() > 0 and edges.max() == graph.n_vertices:
+            continue
+        assert align(table, given_graph).graph.edges.tolist() == edges.tolist()
 
 
-# Sums, digests, copies, weights
+def test_a_file_and_an_adjacency_of_annotated_data_are_graphs(tmp_path):
+    (tmp_path / "friends.csv").write_text("source,target,strength\nann,bob,2\nbob,cem,3\n")
+    found = align(rows(objects("bob", "ann", "dee", "cem"), 4), tmp_path / "friends.csv").graph
+    assert (found.edges.tolist(), found.conductances.tolist()) == ([[0, 1], [0, 3]], [2.0, 3.0])
+    anndata = pytest.importorskip("anndata")
+    names = pd.DataFrame(index=pd.Index(["x", "y", "z"], dtype=object))
+    data = anndata.AnnData(np.eye(3, 2, dtype=np.float32), obs=names, obsp={"near": NAMED.to_scipy()})
+    table = read(data)
+    assert (table.ids.tolist(), table.matrix.tolist()) == (["x", "y", "z"], np.eye(3, 2).tolist())
+    assert align(table, "near").graph.id_pairs.tolist() == [["x", "y"], ["y", "z"]]
+
+
+def test_data_of_pytorch_geometric_brings_its_edges():
+    data = SimpleNamespace(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    table = read(data)
+    assert table.matrix.tolist() == np.eye(3).tolist()
+    assert align(table, None).graph.edges.tolist() == [[0, 1]]
+    assert align(table, [(1, 2)]).graph.edges.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("people", [["ann", "bob", "ann"], [7, 9, 7]])
+def test_a_long_frame_is_the_matrix_of_its_entries(make, people, tmp_path):
+    frame = make({"userId": people, "artistID": [5, 5, 6], "plays": [1.0, 2.0, 3.0]})
+    reader = Reader()
+    table = read_table(reader, frame, reset=True)
+    assert (table.ids.tolist(), table.matrix.toarray().tolist()) == (people[:2], [[1, 3], [2, 0]])
+    assert reader.feature_names_in_.tolist() == ["5", "6"]
+    again = make({"userId": [1, 1], "artistID": [6, 5], "plays": [4.0, 5.0]})
+    assert read_table(reader, again, reset=False).matrix.toarray().tolist() == [[5, 4]]
+    (tmp_path / "t.csv").write_text("".join(f"{u},{m},{v}\n" for u, m, v in frame.to_numpy().tolist()))
+    counts = make({"a": [1, 1, 2], "b": [0, 3, 4]})
+    assert read(counts).matrix.tolist() == [[1, 0], [1, 3], [2, 4]]
+
+
+def test_a_path_is_read(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a,b\nann,1,2\nbob,3,4\n")
+    for path in (tmp_path / "t.csv", str(tmp_path / "t.csv")):
+        table = read(path)
+        assert (table.ids.tolist(), np.asarray(table.matrix).tolist()) == (["ann", "bob"], [[1, 2], [3, 4]])
+
+
+def test_graphs_that_cannot_be_read_name_their_type():
+    for wrong in (np.eye(3), 7):
+        with pytest.raises(TypeError, match=rf"graph is {type(wrong).__name__}.*which is not read; pass a Corr"):
+            align(rows(), wrong)
+    with pytest.raises(ValueError, match=r"ids such as 'ann', the rows of X have none; pass ids="):
+        align(rows(), [("ann", "bob")])
+    with pytest.raises(ValueError, match=r"numbered from 1 to 3, the 3 rows of X from 0; pass ids=range\(1, 4\)"):
+        align(rows(), [(1, 2), (2, 3)])
+    with pytest.warns(UserWarning, match="column 'w' of the edges is not of positive numbers that differ"):
+        align(rows(), pd.DataFrame({"a": [0, 1], "b": [1, 2], "w": [1, 1]}))
 
 
 @given(matrices())

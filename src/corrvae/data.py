@@ -1,9 +1,11 @@
 """X and graph as the user brings them: read, checked and aligned, once."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from os import PathLike
 from typing import Any, final
 
 import numpy as np
@@ -12,8 +14,10 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from corrvae.graphs import CorrelationGraph
-from corrvae.graphs.ids import VertexIds, id_array
-from corrvae.io.tables import Features
+from corrvae.graphs.ids import VertexIds, as_array, id_array
+from corrvae.io.columns import looks_like
+from corrvae.io.edges import find_ids, join, read_graph
+from corrvae.io.tables import Features, read_features
 from corrvae.nn.rows import is_mapped
 
 Matrix = np.ndarray | sparse.csr_array
@@ -38,12 +42,15 @@ class Table:
         The graph, its vertices in the order of the rows; ``None`` if there is none.
     has_odd_index
         Whether X came with an index that names no rows, because ids in it repeat or are missing.
+    source
+        What X was, if it brings graphs of its own: AnnData, or PyTorch Geometric's ``Data``.
     """
 
     matrix: Matrix
     ids: Shaped[np.ndarray, " rows"] | None = None
     graph: CorrelationGraph | None = None
     has_odd_index: bool = False
+    source: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -64,9 +71,10 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
     estimator
         Learns the number and names of the columns (`reset`), or has learned them.
     X
-        Array, memory map, SciPy matrix, pandas or polars frame, or `corrvae.io.Features`.
+        Array, memory map, SciPy matrix, pandas or polars frame (wide or long), AnnData, PyTorch Geometric's ``Data``,
+        path, or `corrvae.io.Features`.
     ids
-        Ids of the rows; ``None``: those that X has (index of a pandas frame, `Features.ids`).
+        Ids of the rows; ``None``: those that X has (index of a pandas frame, `Features.ids`, ``obs_names``).
     reset
         Whether to learn columns, or to compare with those learned.
     missing
@@ -80,7 +88,8 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
     >>> read_table(BaseEstimator(), frame, reset=True).ids
     array(['ann', 'bob'], dtype=object)
     """
-    names = None
+    names, source = None, X if hasattr(X, "obsp") or hasattr(X, "edge_index") else None
+    X = _as_features(X, None if reset else getattr(estimator, "feature_names_in_", None), missing=missing)
     if isinstance(X, Features):
         X, own_ids, names = X.matrix, X.ids, X.names
     else:
@@ -109,67 +118,186 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
     _check_numbers(matrix, missing)
     given = own_ids if ids is None else ids
     if given is None:
-        return Table(matrix)
+        return Table(matrix, source=source)
     try:
-        return Table(matrix, _row_ids(given, shape_of(matrix)[0]))
+        return Table(matrix, _row_ids(given, shape_of(matrix)[0]), source=source)
     except ValueError:
         if ids is not None:
             raise
-        return Table(matrix, has_odd_index=True)
+        return Table(matrix, has_odd_index=True, source=source)
 
 
-def align(table: Table, graph: Any) -> Table:
+def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     """Return the table with a graph whose vertices are in the order of its rows.
 
-    Vertex i is row i, unless the table has ids of its own of the same kind (integers, or anything else) as the graph's:
-    then vertices and rows are matched by id. Where the graph's ids are 0, 1, ..., they only count, so that vertex i is
-    row i, unless the rows' ids are these numbers in another order.
+    Rows without an edge are isolated vertices; vertices without a row are left out, and a warning counts them. Ids
+    match ids, 7 also "7". Where there is nothing to match, vertex i is row i: the table has no ids, or the ids of a
+    `CorrelationGraph` or an adjacency are 0, 1, ... and the rows' ids are not these numbers in another order.
 
     Parameters
     ----------
     table
         The rows.
     graph
-        A `CorrelationGraph`, or ``None``.
+        A `CorrelationGraph`, networkx graph, SciPy adjacency, ``edge_index`` of shape (2, m), data frame of edges
+        (source, target, perhaps weight), pairs of ids, path, or name of an ``obsp`` of AnnData; ``None``: the edges
+        that X brings, if any.
+    keep_bare
+        Keep vertices without a row, behind the rows, for a family that can use them. None can yet.
 
     Examples
     --------
     >>> graph = CorrelationGraph.from_edges([("ann", "bob"), ("bob", "cem")])
     >>> align(Table(np.eye(3), np.array(["cem", "bob", "ann"], dtype=object)), graph).graph.edges.tolist()
     [[0, 1], [1, 2]]
+    >>> align(Table(np.eye(4)), [(0, 2), (3, 2)]).graph
+    CorrelationGraph(4 vertices, 2 edges)
     """
+    if graph is None and hasattr(table.source, "edge_index"):
+        graph = table.source
     if graph is None:
         return table
-    if not isinstance(graph, CorrelationGraph):
-        raise TypeError(
-            f"graph must be a corrvae.CorrelationGraph, got {type(graph).__name__}; make one with "
-            "CorrelationGraph.from_edges, from_scipy, from_networkx or from_pyg, or read it with corrvae.io.read_graph"
-        )
-    if graph.n_vertices != table.n_rows:
-        cure = "Name all vertices, also those without an edge, with vertices= or n_vertices= when making the graph"
-        if graph.n_vertices > table.n_rows:
-            cure = "graph.subgraph(ids), or graph[positions], leaves out those without a row"
-        raise ValueError(
-            f"the graph has {graph.n_vertices:,} vertices, but X has {table.n_rows:,} rows; every row is a vertex. "
-            f"{cure}"
-        )
+    found, by_id = _as_graph(graph, table)
     ids = table.ids
-    if table.has_odd_index and not _counts(graph.ids):
+    if table.has_odd_index and not _counts(found.ids):
         raise ValueError(
             "ids repeat or are missing in the index of X, so that its rows cannot be matched with the graph's "
             "vertices; give every row its own id, or pass X as an array if vertex i is row i"
         )
+    if not by_id and found.n_vertices == table.n_rows:
+        if ids is None:
+            return replace(table, ids=found.ids, graph=found)
+        if _counts(found.ids) and not _counts(np.sort(ids) if ids.dtype.kind == "i" else ids):
+            named = CorrelationGraph(found.edges, found.n_vertices, conductances=found.conductances, vertices=ids)
+            return replace(table, graph=named)
+        if (find_ids(found.ids, ids) < 0).any():  # as cross-validation takes both by position
+            raise ValueError(
+                "the rows of X do not match the graph's vertices, though there are as many; for cross-validation, "
+                "bring the graph into the frame's order with graph.subgraph(frame.index), otherwise leave out the others so"  # noqa: E501
+            )
     if ids is None:
-        return replace(table, ids=graph.ids, graph=graph)
-    if _counts(graph.ids) and not _counts(np.sort(ids) if ids.dtype.kind == "i" else ids):
-        named = CorrelationGraph(graph.edges, graph.n_vertices, conductances=graph.conductances, vertices=ids)
-        return replace(table, graph=named)
-    if graph.ids.dtype.kind == ids.dtype.kind:
-        return replace(table, graph=_reordered(graph, ids))
-    raise ValueError(
-        f"the rows of X have ids such as {ids.tolist()[0]!r}, the graph's vertices such as {graph.ids.tolist()[0]!r}: "
-        "they cannot be matched by id. If vertex i is row i, pass X as an array; otherwise give both the same ids"
+        _check_numbered(found, table.n_rows, by_id)
+    return replace(table, graph=join(Features(table.matrix, ids), found, keep_bare=keep_bare))
+
+
+def _check_numbered(graph: CorrelationGraph, n_rows: int, by_id: bool) -> None:
+    """Raise if the vertices of a graph cannot be numbers of rows that have no ids."""
+    if not by_id:
+        cure = "Name all vertices, also those without an edge, with vertices= or n_vertices= when making the graph"
+        if graph.n_vertices > n_rows:
+            cure = "graph.subgraph(ids), or graph[positions], leaves out those without a row"
+        raise ValueError(
+            f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows without ids; pass ids=. {cure}"
+        )
+    if not graph.n_vertices:
+        return
+    first = graph.ids.tolist()[0]
+    if graph.ids.dtype.kind != "i":
+        raise ValueError(f"the graph's vertices have ids such as {first!r}, the rows of X have none; pass ids=")
+    if graph.ids.min() > 0 and graph.ids.max() == n_rows:
+        raise ValueError(
+            f"the graph's vertices are numbered from {graph.ids.min()} to {n_rows}, the {n_rows} rows of X from 0; "
+            f"pass ids=range(1, {n_rows + 1}) if the first row is 1"
+        )
+
+
+def _as_graph(graph: Any, table: Table) -> tuple[CorrelationGraph, bool]:
+    """Return a graph in whatever form, and whether its vertices are named by ids alone."""
+    if isinstance(graph, CorrelationGraph):
+        return graph, False
+    if isinstance(graph, str) and graph in getattr(table.source, "obsp", ()):
+        graph = sparse.csr_array(table.source.obsp[graph])
+    if isinstance(graph, str | PathLike):
+        return read_graph(graph, rows=table.row_ids), True
+    if sparse.issparse(graph):
+        return CorrelationGraph.from_scipy(graph), False
+    if all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")) and callable(graph.nodes):
+        return CorrelationGraph.from_networkx(graph), True
+    if hasattr(graph, "edge_index"):
+        return CorrelationGraph.from_pyg(graph), False
+    if hasattr(graph, "columns"):
+        return _edges_of(graph), True
+    array = as_array(graph)
+    is_index = array is not None and array.ndim == 2 and array.shape[0] == 2
+    if array is not None and is_index and (array.shape[1] != 2 or hasattr(graph, "detach")):
+        return CorrelationGraph.from_pyg(graph, n_vertices=table.n_rows), False
+    if (array is None and isinstance(graph, Iterable)) or (array is not None and array.shape[1:] == (2,)):
+        return CorrelationGraph.from_edges(graph), True
+    shape = "" if array is None else f" of shape {array.shape}"
+    raise TypeError(
+        f"graph is {type(graph).__name__}{shape}, which is not read; pass a CorrelationGraph, a networkx graph, a "
+        "SciPy sparse adjacency, an edge_index of shape (2, m), pairs of ids of shape (m, 2), a data frame of edges or a path"  # noqa: E501
     )
+
+
+def _edges_of(frame: Any) -> CorrelationGraph:
+    """Return the graph of a data frame with the columns source, target and, if there is a third, weight."""
+    names = list(frame.columns)
+    if len(names) not in (2, 3):
+        raise ValueError(
+            f"a data frame of edges has the columns source, target and perhaps weight; this one has {len(names)}: "
+            "select these"
+        )
+    first, second, *rest = (np.asarray(frame[name]) for name in names)
+    weights = rest[0] if rest and rest[0].dtype.kind in "iuf" else None
+    if weights is not None and (not (weights > 0).all() or (weights == weights[:1]).all()):
+        weights = None
+    if rest and weights is None:
+        warnings.warn(
+            f"column {names[2]!r} of the edges is not of positive numbers that differ: not used", stacklevel=4
+        )
+    return CorrelationGraph.from_edges(list(zip(first.tolist(), second.tolist(), strict=True)), conductances=weights)
+
+
+def _as_features(X: Any, names: Any, *, missing: bool) -> Any:
+    """Return paths, AnnData, PyTorch Geometric's data and long frames as features, and anything else as it is."""
+    if isinstance(X, str | PathLike):
+        wanted = None if names is None else list(names)
+        return read_features(X, names=wanted, missing="mask" if missing else "error")
+    if all(hasattr(X, name) for name in ("obs_names", "var_names", "X")):
+        if X.X is None:
+            raise ValueError("this AnnData has no matrix X; set it, to a layer for example: data.X = data.layers[name]")
+        return Features(X.X, np.array(X.obs_names, dtype=object), [str(name) for name in X.var_names])
+    if hasattr(X, "edge_index"):
+        if getattr(X, "x", None) is None:
+            raise ValueError(f"this {type(X).__name__} has no features x; set them, or pass X as an array")
+        return Features(np.asarray(X.x.detach().cpu() if hasattr(X.x, "detach") else X.x))
+    if isinstance(X, Features) or hasattr(X, "nodes"):
+        return X
+    return _long_frame(X, names) if hasattr(X, "columns") else X
+
+
+def _long_frame(frame: Any, names: Any) -> Any:
+    """Return features if a data frame is long: ids that repeat, items, and at most one column of numbers.
+
+    If ids and items both are numbers, it may be a table of counts: then their columns must be named as ids.
+    """
+    index = _index_of(frame)
+    labels = list(frame.columns)
+    if not 2 <= len(labels) <= 4 or (index is not None and not _counts(np.asarray(index))):
+        return frame
+    columns = [np.asarray(frame[label]).tolist() for label in labels]
+    kinds = [looks_like([str(value) for value in column[:1000]]) for column in columns]
+    are_named = all(str(label).lower().endswith(("id", "user", "item")) for label in labels[:2])
+    are_keys = set(kinds[:2]) <= {"ids", "words"} and ("words" in kinds[:2] or are_named)
+    values = [column for column, kind in zip(columns[2:], kinds[2:], strict=True) if kind in ("ids", "numbers")]
+    if not are_keys or len(values) > 1 or len(set(columns[0])) == len(columns[0]):
+        return frame
+    of_ids: dict[Any, int] = {}
+    of_items: dict[str, int] = {} if names is None else {str(name): k for k, name in enumerate(names)}
+    rows = np.array([of_ids.setdefault(value, len(of_ids)) for value in columns[0]])
+    items = [str(value) for value in columns[1]]
+    if names is None:
+        of_items = {item: k for k, item in enumerate(dict.fromkeys(items))}
+    places = np.array([of_items.get(item, -1) for item in items])
+    known = places >= 0
+    if not known.all():
+        warnings.warn(
+            f"{np.count_nonzero(~known):,} rows with items that the model was not trained with left out", stacklevel=4
+        )
+    entries = np.asarray(values[0] if values else np.ones(len(rows)), dtype=np.float32)[known]
+    matrix = sparse.coo_array((entries, (rows[known], places[known])), shape=(len(of_ids), len(of_items))).tocsr()
+    return Features(sparse.csr_array(matrix), id_array(list(of_ids), "ids"), list(of_items))
 
 
 def shape_of(matrix: Matrix) -> tuple[int, int]:
@@ -259,19 +387,6 @@ def _row_ids(ids: Any, n_rows: int) -> np.ndarray | None:
 
 def _counts(ids: np.ndarray) -> bool:
     return ids.dtype.kind == "i" and np.array_equal(ids, np.arange(len(ids)))
-
-
-def _reordered(graph: CorrelationGraph, ids: np.ndarray) -> CorrelationGraph:
-    if graph.ids.tolist() == ids.tolist():
-        return graph
-    try:
-        return graph.subgraph(ids)
-    except ValueError as error:
-        raise ValueError(
-            f"the rows of X do not match the graph's vertices: {error}. Give the rows the graph's ids, or pass an "
-            "array whose row i is vertex i; for cross-validation, which takes rows and vertices by position, bring the "
-            "graph into the frame's order with graph.subgraph(frame.index)"
-        ) from error
 
 
 def _index_of(X: Any) -> Any:

@@ -214,12 +214,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array, memory map, SciPy sparse matrix, pandas or polars DataFrame, or corrvae.io.Features
-            The features, a row for each point. Sparse ones stay sparse, mapped ones on the disk.
+        X : array, memory map, SciPy sparse matrix, DataFrame, AnnData, PyG Data, path, or corrvae.io.Features
+            The features, a row for each point, or a long DataFrame (id, item, perhaps value). Sparse ones stay sparse,
+            mapped ones on the disk.
         y : ignored
             For scikit-learn.
-        graph : CorrelationGraph or None
-            Which rows are correlated; vertex i is row i, or the row of its id if the rows have ids.
+        graph : CorrelationGraph, networkx graph, SciPy adjacency, edge_index, DataFrame, pairs, path, or None
+            Which rows are correlated, as `corrvae.data.align` reads it; vertex i is row i, or the row of its id if the
+            rows have ids. A name is that of an ``obsp`` of AnnData.
         ids : array of shape (n_rows,) or None
             Ids of the rows; ``None``: the index of a pandas frame, or the graph's.
         sample_weight : array of shape (n_rows,) or None
