@@ -23,7 +23,7 @@ nuisance = 2.0 * rng.normal(size=(3, N_FEATURES))
 def draw_features(group: np.ndarray) -> np.ndarray:
     """Draw the features of new points of these groups."""
     noise = rng.normal(size=(len(group), N_FEATURES))
-    return (0.7 * signal[group] + rng.normal(size=(len(group), 3)) @ nuisance + noise) / 3.0
+    return (0.4 * signal[group] + rng.normal(size=(len(group), 3)) @ nuisance + noise) / 3.0
 
 
 X = draw_features(group)
@@ -45,7 +45,7 @@ def print_agreement(name: str, features: np.ndarray) -> None:
     print(f"  {name:9} NMI {nmi:.2f}, ARI {ari:.2f}")
 
 
-settings = {"hidden": (100,), "max_steps": 600, "random_state": 0}
+settings = {"hidden": (100,), "random_state": 0}
 vae = CorrelatedVAE(6, **settings).fit(X)
 cvae = CorrelatedVAE(6, tau=0.9, **settings).fit(X, graph=graph)
 print("agreement of k-means with the true groups")

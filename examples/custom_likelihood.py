@@ -48,7 +48,7 @@ wrong = rng.random(X.shape) < 0.03
 X[wrong] += rng.normal(scale=10.0, size=wrong.sum())
 graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(299)])
 
-settings = {"hidden": (50,), "max_steps": 400, "learning_rate": 3e-3, "random_state": 0}
+settings = {"hidden": (50,), "random_state": 0}
 for name, likelihood in (("gaussian", "gaussian"), ("StudentT", StudentT)):
     model = CorrelatedVAE(3, likelihood=likelihood, **settings).fit(X, graph=graph)
     error = np.abs(model.reconstruct(X) - truth)

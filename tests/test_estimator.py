@@ -60,7 +60,7 @@ def terms_of(model, features, graph=None, weights=None):
 def test_training_raises_the_bound_and_brings_joined_rows_together(family):
     settings = {**QUICK, "family": family, "learning_rate": 1e-2}
     short, long = (CorrelatedVAE(**{**settings, "max_steps": n}).fit(X, graph=GRAPH) for n in (1, 300))
-    assert long.score(X, graph=GRAPH) > short.score(X, graph=GRAPH) + 10
+    assert long.score(X, graph=GRAPH) > short.score(X, graph=GRAPH) + 2
     Z = long.transform(X)
     joined = np.linalg.norm(Z[GRAPH.edges[:, 0]] - Z[GRAPH.edges[:, 1]], axis=1).mean()
     others = np.linalg.norm(Z - np.roll(Z, 7, axis=0), axis=1).mean()
@@ -90,8 +90,9 @@ def test_what_is_chosen_from_the_data_is_kept_and_logged(caplog):
     with caplog.at_level(logging.INFO, logger="corrvae"):
         model = CorrelatedVAE(**QUICK).fit(DATA.bits)
     assert (model.likelihood_, model.normalize_) == ("bernoulli", "none")
-    assert "likelihood bernoulli" in caplog.text
-    counts = np.random.default_rng(0).poisson(0.1, (60, 40))
+    assert "likelihood = bernoulli: all features are 0 or 1" in caplog.text
+    assert model.choices_[0] == ("likelihood", "bernoulli", "all features are 0 or 1")
+    counts = np.random.default_rng(0).poisson(0.05, (60, 40))
     counts[:, 0] = 1
     model = CorrelatedVAE(**QUICK).fit(sparse.csr_array(counts))
     assert (model.likelihood_, model.normalize_) == ("multinomial", "l2")
@@ -106,7 +107,7 @@ def test_own_classes_can_be_passed():
 
 
 def test_tau_is_learned_if_asked_for(independent):
-    assert independent.tau_.tolist() == [0.99, 0.99]
+    assert independent.tau_.tolist() == [0.9, 0.9]
     model = CorrelatedVAE(**QUICK, tau="learned_per_dimension", learning_rate=0.1).fit(X, graph=GRAPH)
     assert (np.abs(model.tau_ - 0.99) > 1e-4).all()
     assert model.history_["tau"][-1] == pytest.approx(model.tau_.mean())
@@ -323,7 +324,7 @@ def test_samples_follow_the_graph_and_the_seed(independent):
     drawn = independent.sample(graph=GRAPH, random_state=0)
     assert drawn.features.shape == (60, 5)
     ends = GRAPH.edges.T
-    assert np.corrcoef(drawn.latent[ends[0], 0], drawn.latent[ends[1], 0])[0, 1] > 0.9
+    assert np.corrcoef(drawn.latent[ends[0], 0], drawn.latent[ends[1], 0])[0, 1] > 0.8
     np.testing.assert_array_equal(drawn.features, independent.sample(graph=GRAPH, random_state=0).features)
     assert independent.sample(random_state=0).features.shape == (1, 5)
     with unchecked():
@@ -346,7 +347,7 @@ def test_the_prior_along_a_cycle_has_the_correlations_of_its_forests(independent
     z = independent.sample(graph=graph, random_state=0).latent.reshape(copies, 5, 2)
     found = np.corrcoef(z[:, :, 0].T)
     # Ends of an edge are joined by it in three of the four forests, and by the other three edges in the fourth.
-    assert found[0, 1] == pytest.approx(0.75 * 0.99 + 0.25 * 0.99**3, abs=0.01)
+    assert found[0, 1] == pytest.approx(0.75 * 0.9 + 0.25 * 0.9**3, abs=0.01)
     assert found[0, 4] == pytest.approx(0.0, abs=0.06)
 
 
@@ -372,7 +373,7 @@ def test_the_history_has_every_term_at_every_evaluation(pairwise):
     for name in ("reconstruction", "singleton", "edge", "non_edge", "total"):
         assert np.isfinite(model.history_[name]).all()
         assert np.isfinite(model.history_[f"validation_{name}"]).all()
-    assert model.best_step_ == model.history_["step"][model.history_["validation_total"].argmax()]
+    assert model.best_step_ == model.history_["step"][model.history_["validation_reconstruction"].argmax()]
     assert "validation_total" not in pairwise.history_
     assert pairwise.best_step_ is None
 
@@ -593,7 +594,7 @@ def test_the_list_of_parameters_stays_humane():
         ({"hidden": 3}, X, "hidden must be a tuple of positive integers"),
         ({"hidden": (True,)}, X, "hidden must be a tuple of positive integers"),
         ({"tau": 1.0}, X, "tau must lie strictly between -1 and 1"),
-        ({"tau": "guessed"}, X, "tau must be one of 'learned', 'learned_per_dimension'; got 'guessed'"),
+        ({"tau": "guessed"}, X, "tau must be one of 'auto', 'learned', 'learned_per_dimension'; got 'guessed'"),
         ({"normalize": "raw"}, X, "normalize must be one of 'auto', 'none'"),
         ({"missing": "zero"}, X, "missing must be one of 'error', 'mask'"),
         ({"likelihood": "laplace"}, X, "likelihood must be one of 'auto', 'multinomial'"),
@@ -669,8 +670,11 @@ def test_a_graph_that_does_not_fit_is_an_error(independent):
         CorrelatedVAE(**QUICK).fit(X[:50], graph=GRAPH)
     with pytest.raises(ValueError, match="60 vertices, but X has 50 rows"):
         independent.score(X[:50], graph=GRAPH)
-    with pytest.raises(TypeError, match="from_scipy"):
-        CorrelatedVAE(**QUICK).fit(X, graph=GRAPH.to_scipy())
+
+
+def test_a_graph_may_come_as_an_adjacency_or_as_pairs(independent):
+    for form in (GRAPH.to_scipy(), GRAPH.edges):
+        np.testing.assert_array_equal(CorrelatedVAE(**QUICK).fit(X, graph=form).embedding_, independent.embedding_)
 
 
 def test_a_graph_in_the_place_of_labels_is_an_error(independent):

@@ -334,7 +334,7 @@ def test_sides_must_differ_and_have_points(independent, permuted):
 def test_probabilities_of_links_held_out(metric):
     data = paired_rows(300, seed=2)
     held_out = data.graph.id_pairs[::2]
-    model = CorrelatedVAE(**{**QUICK, "max_steps": 150, "learning_rate": 1e-2})
+    model = CorrelatedVAE(**{**QUICK, "max_steps": 300, "learning_rate": 1e-2})
     model.fit(data.X, graph=data.graph.without(held_out))
     calibration = model.calibrate_links(held_out, metric=metric, random_state=0)
     assert calibration.prior == pytest.approx(149 / (150 * 299))

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from os import PathLike
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -18,6 +18,7 @@ from corrvae.graphs.ids import VertexIds, as_array, id_array
 from corrvae.io.columns import looks_like
 from corrvae.io.edges import find_ids, join, read_graph
 from corrvae.io.tables import Features, read_features
+from corrvae.nn import Scaling
 from corrvae.nn.rows import is_mapped
 
 Matrix = np.ndarray | sparse.csr_array
@@ -173,7 +174,8 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
         if (find_ids(found.ids, ids) < 0).any():  # as cross-validation takes both by position
             raise ValueError(
                 "the rows of X do not match the graph's vertices, though there are as many; for cross-validation, "
-                "bring the graph into the frame's order with graph.subgraph(frame.index), otherwise leave out the others so"  # noqa: E501
+                "bring the graph into the frame's order with graph.subgraph(frame.index), otherwise leave out the "
+                "others so"
             )
     if ids is None:
         _check_numbered(found, table.n_rows, by_id)
@@ -226,7 +228,8 @@ def _as_graph(graph: Any, table: Table) -> tuple[CorrelationGraph, bool]:
     shape = "" if array is None else f" of shape {array.shape}"
     raise TypeError(
         f"graph is {type(graph).__name__}{shape}, which is not read; pass a CorrelationGraph, a networkx graph, a "
-        "SciPy sparse adjacency, an edge_index of shape (2, m), pairs of ids of shape (m, 2), a data frame of edges or a path"  # noqa: E501
+        "SciPy sparse adjacency, an edge_index of shape (2, m), pairs of ids of shape (m, 2), a data frame of edges or "
+        "a path"
     )
 
 
@@ -305,15 +308,49 @@ def shape_of(matrix: Matrix) -> tuple[int, int]:
     return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
 
 
-def row_totals(matrix: Matrix) -> Float[np.ndarray, " rows"]:
-    """Return the sum of each row, missing entries left out.
+def row_totals(matrix: Matrix, scaling: Scaling | None = None) -> Float[np.ndarray, " rows"]:
+    """Return the sum of each row in the model's units, missing entries left out.
 
     Examples
     --------
     >>> row_totals(np.array([[1.0, 2.0], [np.nan, 3.0]]))
     array([3., 3.])
     """
-    return np.concatenate([_totals(piece) for _, piece in _pieces(matrix)])
+    units = Scaling() if scaling is None else scaling
+    return np.concatenate([_totals(units(piece)) for _, piece in _pieces(matrix)])
+
+
+class Moments(NamedTuple):
+    """Of each column, over its entries that are not missing: mean, mean square, and the share of these entries."""
+
+    mean: Float[np.ndarray, " features"]
+    square: Float[np.ndarray, " features"]
+    known: Float[np.ndarray, " features"]
+
+
+def column_moments(matrix: Matrix, scaling: Scaling | None = None) -> Moments:
+    """Return the moments of each column in the model's units.
+
+    Examples
+    --------
+    >>> column_moments(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    Moments(mean=array([2., 2.]), square=array([5., 4.]), known=array([1. , 0.5]))
+    """
+    n_rows, n_columns = shape_of(matrix)
+    units = Scaling() if scaling is None else scaling
+    sums, squares, missing = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
+    for _, piece in _pieces(matrix):
+        rows = units(piece)
+        if isinstance(rows, np.ndarray):
+            values, gaps = np.nan_to_num(rows.astype(np.float64)), np.isnan(rows)
+            sums, squares, missing = sums + values.sum(0), squares + np.square(values).sum(0), missing + gaps.sum(0)
+            continue
+        values, gaps = np.nan_to_num(rows.data.astype(np.float64)), np.isnan(rows.data)
+        sums += np.bincount(rows.indices, values, n_columns)
+        squares += np.bincount(rows.indices, np.square(values), n_columns)
+        missing += np.bincount(rows.indices[gaps], minlength=n_columns)
+    known = np.maximum(n_rows - missing, 1)
+    return Moments(sums / known, squares / known, (n_rows - missing) / max(1, n_rows))
 
 
 def count_entries(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:

@@ -1,5 +1,6 @@
 """The scikit-learn face of the library: one class that fits, embeds, scores, retrieves, generates, saves."""
 
+import logging
 import os
 import platform
 import warnings
@@ -18,7 +19,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from corrvae.data import Table, align, check_weights, count_entries, digest, own_copy, read_table, row_totals
+from corrvae.choices import PAPER, Choice, choose, find_problems, has_automatic_length, make_scaling
+from corrvae.data import (
+    Table,
+    align,
+    check_weights,
+    column_moments,
+    count_entries,
+    digest,
+    own_copy,
+    read_table,
+    row_totals,
+)
 from corrvae.errors import FolderError
 from corrvae.graphs import CorrelationGraph, sample_forest
 from corrvae.graphs.ids import VertexIds
@@ -27,7 +39,7 @@ from corrvae.model import CorrelatedModel, Posterior, build_model
 from corrvae.model.families import FAMILIES, Family, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
-from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, choose_likelihood
+from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
 from corrvae.scoring import (
     LinkCalibration,
     Matches,
@@ -49,6 +61,8 @@ from corrvae.training.distributed import agree
 from corrvae.training.loop import check_callbacks, choose_device
 from corrvae.training.validation import evaluate
 
+_logger = logging.getLogger("corrvae")
+
 _KIND, _VERSION = "corrvae model", 2
 _LEARNED_TAU = ("learned", "learned_per_dimension")
 # Draws of the latent points that `score` averages over.
@@ -67,36 +81,41 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Parameters
     ----------
-    n_components : int
-        Latent dimension.
+    n_components : int or "auto"
+        Latent dimension; "auto" grows with the root of the number of rows.
     family : {"independent", "pairwise"} or Family
         Posterior family: `corrvae.Independent` (CVAE_ind), `corrvae.Pairwise` with its own options (CVAE_corr; needs a
         graph), or your own.
     likelihood : {"auto", "gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"} or Likelihood class
         Distribution of the features given a latent point; "auto" chooses from the values in X.
-    tau : float or {"learned", "learned_per_dimension"}
-        Correlation of the prior along an edge, strictly between -1 and 1; a learned one begins at 0.99.
+    tau : float or {"auto", "learned", "learned_per_dimension"}
+        Correlation of the prior along an edge, strictly between -1 and 1; "auto" is 0.9, a learned one begins at 0.99.
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
     normalize : {"auto", "none", "binary", "l2", "log1p"}
         What is done to features before the networks read them; the likelihood explains them as they are. "auto": what
         suits the likelihood.
+    counts : {"auto", "raw", "presence", "log"}
+        What features that are counts become before the model sees them, networks and likelihood alike: themselves, 1,
+        or log(1 + x). "auto" takes logarithms of large counts under the multinomial likelihood, which would otherwise
+        outweigh the graph. (Under the Gaussian likelihood columns are standardised.)
     dropout : float
         Share of the features hidden from the encoder at random while training.
     min_stddev : float
         Least standard deviation of a posterior. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
         Whether NaN raises an error, or stands for an entry to be left out of the likelihood.
-    max_epochs, max_steps : int, int or None
-        Length of training in passes over the rows, or in steps if those are given.
-    batch_size, edge_batch_size : int
-        Rows and edges that a step draws.
-    learning_rate, warmup_steps : float, int
+    max_epochs, max_steps : int or "auto", int or None
+        Length of training in passes over the rows, or in steps if those are given. "auto": until rows held out are
+        explained no better, then some more steps on all rows.
+    batch_size, edge_batch_size : int or "auto"
+        Rows and edges that a step draws; "auto" depends on the numbers of rows and columns.
+    learning_rate, warmup_steps : float or "auto", int
         Step size of Adam; steps over which all terms but the reconstruction grow to their full size.
-    validation_fraction : float
-        Share of rows, with the edges among them, held out for validation. If positive, the weights that are best on
-        these are kept.
-    patience : int or None
+    validation_fraction : float or "auto"
+        Share of rows, with the edges among them, held out for validation. If positive, the weights are kept under which
+        these are reconstructed best. "auto": none if the length of training is given or there are few rows.
+    patience : int, None or "auto"
         Evaluations without improvement on the validation rows after which training stops; ``None``: it does not.
     warm_start : bool
         Whether another `fit` continues from the last one's weights, with new draws and the same rows held out.
@@ -119,12 +138,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         The prior's correlation in each dimension.
     likelihood_, normalize_ : str
         What was chosen.
+    choices_ : list of corrvae.choices.Choice
+        Name, value and reason of every parameter that was "auto".
     model_ : corrvae.model.CorrelatedModel
         The networks.
     history_ : corrvae.training.History
         Every term at every evaluation: once an epoch, 200 times at most.
     n_steps_, best_step_, stopped_ : int, int or None, str
-        Steps taken; with validation, the step whose weights were kept; and "finished", "early" or "interrupted".
+        Steps taken; with validation, the step that was best; and "finished", "early" or "interrupted".
     total_ : float
         Median of the training rows' sums.
     features_ : matrix or None
@@ -154,24 +175,25 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __init__(
         self,
-        n_components: int = 100,
+        n_components: int | str = "auto",
         *,
         family: Any = "independent",
         likelihood: Any = "auto",
-        tau: float | str = 0.99,
+        tau: float | str = "auto",
         hidden: Sequence[int] = (300,),
         normalize: str = "auto",
+        counts: str = "auto",
         dropout: float = 0.0,
         min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
-        max_epochs: int = 40,
+        max_epochs: int | str = "auto",
         max_steps: int | None = None,
-        batch_size: int = 64,
-        edge_batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        batch_size: int | str = "auto",
+        edge_batch_size: int | str = "auto",
+        learning_rate: float | str = "auto",
         warmup_steps: int = 0,
-        validation_fraction: float = 0.0,
-        patience: int | None = None,
+        validation_fraction: float | str = "auto",
+        patience: int | str | None = "auto",
         warm_start: bool = False,
         device: str = "auto",
         random_state: Any = None,
@@ -182,6 +204,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.tau = tau
         self.hidden = hidden
         self.normalize = normalize
+        self.counts = counts
         self.dropout = dropout
         self.min_stddev = min_stddev
         self.missing = missing
@@ -196,6 +219,24 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, task: Literal["clustering", "links", "matching"], **changes: Any) -> "CorrelatedVAE":
+        """Return an estimator with the paper's settings for one of its tasks: CVAE_corr, or another `family`.
+
+        The paper states neither the widths of hidden layers nor the length of training; set `max_steps`.
+
+        Examples
+        --------
+        >>> CorrelatedVAE.paper("links").family.gamma_mi
+        1000.0
+        """
+        gamma = {"clustering": 0.1, "links": 1000.0, "matching": 1.0}[task]
+        settings = {
+            "family": make_family("pairwise").set_params(gamma_kl=gamma, gamma_mi=gamma, pair_batch=256),
+            "likelihood": "bernoulli" if task == "clustering" else "multinomial",
+        }
+        return cls(**{**PAPER, **settings, **changes})
 
     # ---- training
 
@@ -256,6 +297,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table = align(read_table(learner, X, ids=ids, reset=not warm, missing=masked), graph)
         weights = check_weights(sample_weight, table.n_rows)
         seeds = np.random.SeedSequence(agree(_seed(self.random_state))).generate_state(3)
+        learner._choose(table, warm=warm)
+        chosen = learner._chosen
         model = learner._start(table, int(seeds[0]), warm=warm)
         model.likelihood.check(table.matrix)
         if learner.likelihood_ == "multinomial":
@@ -266,9 +309,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             missing=masked,
             sample_weight=weights,
             augment=augment,
-            validation_fraction=float(self.validation_fraction),
-            batch_size=int(self.batch_size),
-            edge_batch_size=int(self.edge_batch_size),
+            scaling=learner._scaling,
+            validation_fraction=float(chosen["validation_fraction"]),
+            finish_on_everything=has_automatic_length(self.get_params(deep=False))
+            and self.validation_fraction == "auto"
+            and table.n_rows * chosen["validation_fraction"] > 0,
+            batch_size=int(chosen["batch_size"]),
+            edge_batch_size=int(chosen["edge_batch_size"]),
             seed=int(np.random.SeedSequence((int(seeds[1]), learner.n_fits_)).generate_state(1)[0]),
             hold_out_seed=learner._hold_out_seed if warm else int(seeds[2]),
         )
@@ -282,11 +329,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         result = train(
             model,
             prepared.training,
-            max_steps=int(self.max_epochs) * per_epoch if self.max_steps is None else int(self.max_steps),
-            learning_rate=float(self.learning_rate),
+            max_steps=int(chosen["max_epochs"]) * per_epoch if self.max_steps is None else int(self.max_steps),
+            learning_rate=float(chosen["learning_rate"]),
             warmup_steps=int(self.warmup_steps),
             validation=prepared.validation,
-            patience=None if self.patience is None else int(self.patience),
+            everything=prepared.everything,
+            patience=None if chosen["patience"] is None else int(chosen["patience"]),
             device=self.device,
             callbacks=callbacks,
             identity=learner._identity(table, weights) if resumable else "",
@@ -297,13 +345,16 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         vars(self).update(vars(learner))
         if result.stopped == "interrupted":
             warnings.warn(f"training was interrupted at step {result.n_steps}; the model is usable", stacklevel=2)
+        else:
+            for sentence in find_problems(self.posterior(), self.graph_, self.history_, self.stopped_):
+                warnings.warn(sentence, stacklevel=2)
         return self
 
     def _check_parameters(self) -> None:
         """Raise a `ValueError` or `TypeError` for a parameter that cannot be."""
         for name in ("n_components", "max_epochs", "max_steps", "batch_size", "edge_batch_size", "patience"):
             value = getattr(self, name)
-            if value is None and name in ("max_steps", "patience"):
+            if (value is None and name in ("max_steps", "patience")) or (value == "auto" and name != "max_steps"):
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
@@ -320,39 +371,57 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             ("min_stddev", np.finfo(np.float32).tiny, np.inf),
         ):
             value = getattr(self, name)
+            if value == "auto" and name in ("validation_fraction", "learning_rate"):
+                continue
             if not isinstance(value, Real) or not least <= float(value) < most:
                 bounds = "positive and finite" if most == np.inf else f"in [{least:g}, {most:g})"
                 raise ValueError(f"{name} must be {bounds}, got {value!r}")
         if isinstance(self.tau, str):
-            _check_choice("tau", self.tau, _LEARNED_TAU)
+            _check_choice("tau", self.tau, ("auto", *_LEARNED_TAU))
         elif not isinstance(self.tau, Real) or not -1 < self.tau < 1:
             raise ValueError(f"tau must lie strictly between -1 and 1, or be one of {_LEARNED_TAU}; got {self.tau!r}")
         _check_choice("missing", self.missing, ("error", "mask"))
         _check_choice("normalize", self.normalize, ("auto", *NORMALIZATIONS))
+        _check_choice("counts", self.counts, ("auto", "raw", "presence", "log"))
         if isinstance(self.likelihood, str):
             _check_choice("likelihood", self.likelihood, ("auto", *LIKELIHOODS))
         make_family(self.family)
-        if self.patience is not None and self.validation_fraction == 0:
+        given = self.validation_fraction != "auto" or not has_automatic_length(self.get_params(deep=False))
+        if self.patience not in (None, "auto") and given and self.validation_fraction in (0, "auto"):
             raise ValueError(f"patience={self.patience} needs validation rows: set validation_fraction, to 0.1 say")
 
+    def _choose(self, table: Table, *, warm: bool) -> None:
+        """Choose what is to be chosen from the data; a fit that continues keeps the architecture it has."""
+        parameters = self.get_params(deep=False)
+        if warm:
+            kept = {name: value for name, value in self._chosen.items() if name in (*self._architecture, "counts")}
+            parameters |= {name: value for name, value in kept.items() if parameters[name] == "auto"}
+        choices = choose(parameters, table)
+        if not warm:
+            self.choices_ = choices
+            for name, value, why in choices:
+                _logger.info("%s = %s: %s", name, value, why)
+        self._chosen = parameters | {choice.name: choice.value for choice in choices}
+        self.likelihood_, self.normalize_ = self._chosen["likelihood"], self._chosen["normalize"]
+        if not warm:
+            self._scaling = make_scaling(table.matrix, self.likelihood_, self._chosen["counts"])
+
     def _start(self, table: Table, seed: int, *, warm: bool) -> CorrelatedModel:
-        """Choose what is to be chosen from the data, and return new networks, or a copy of the last fit's."""
-        if self.likelihood != "auto":
-            self.likelihood_ = self.likelihood
-        elif not warm:
-            self.likelihood_ = choose_likelihood(table.matrix, missing=self.missing == "mask")
+        """Return new networks, or a copy of the last fit's."""
+        chosen = self._chosen
         architecture = {
-            "n_components": int(self.n_components),
+            "n_components": int(chosen["n_components"]),
             "likelihood": self.likelihood_,
-            "tau": self.tau if isinstance(self.tau, str) else float(self.tau),
+            "tau": chosen["tau"] if isinstance(chosen["tau"], str) else float(chosen["tau"]),
             "hidden": tuple(int(width) for width in self.hidden),
-            "normalize": self._chosen_normalize(),
+            "normalize": self.normalize_,
             "dropout": float(self.dropout),
             "min_stddev": float(self.min_stddev),
         }
-        self.normalize_ = architecture["normalize"]
         model = build_model(self.n_features_in_, family=make_family(self.family), seed=seed, **architecture)
-        if warm:
+        if not warm:
+            model.start_at(column_moments(table.matrix, self._scaling).mean)
+        else:
             changed = [name for name, value in architecture.items() if self._architecture.get(name) != value]
             try:
                 model.load_state_dict(self.model_.state_dict())
@@ -366,12 +435,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.n_fits_ = self.n_fits_ + (self.stopped_ != "interrupted") if warm else 0
         self._architecture = architecture
         return model
-
-    def _chosen_normalize(self) -> str:
-        if self.normalize != "auto":
-            return self.normalize
-        likelihood = LIKELIHOODS[self.likelihood_] if isinstance(self.likelihood_, str) else self.likelihood_
-        return getattr(likelihood, "default_normalize", "none")
 
     def _identity(self, table: Table, weights: np.ndarray | None) -> str:
         """Return what tells this fit from others: parameters but for its length, data, graph and weights."""
@@ -393,7 +456,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.ids_, self.graph_, self.weights_ = table.row_ids, table.graph, weights
         posterior = model.family.infer(model, self._table(table), table.graph, table.row_ids)
         self.embedding_, self.stddev_, self.tau_ = posterior.mean, posterior.stddev, posterior.tau
-        self.total_ = float(np.median(row_totals(table.matrix)))
+        self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
         self.features_ = own_copy(table.matrix) if model.family.needs_features else None
 
     # ---- inference
@@ -437,7 +500,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         table = self._read(X)
         mean, _ = self.model_.encode(self._table(table))
-        return self.model_.decode(mean, row_totals(table.matrix), self.model_.likelihood.mean)
+        features = self.model_.decode(mean, row_totals(table.matrix, self._scaling), self.model_.likelihood.mean)
+        return self._scaling.invert(features)
 
     def sample(
         self,
@@ -486,7 +550,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         features = self.model_.decode(
             latent, np.broadcast_to(sums, (int(n_rows),)), lambda outputs, given: draw(outputs, generator, given)
         )
-        return PriorSample(features, latent)
+        return PriorSample(self._scaling.invert(features), latent)
 
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence lower bound per row, in nats, without the terms that gamma adds.
@@ -515,15 +579,20 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table = align(self._read(X), graph)
         self.model_.likelihood.check(table.matrix)
         weights = check_weights(sample_weight, table.n_rows)
-        prepared = prepare_data(table.matrix, table.graph, missing=self.missing == "mask", sample_weight=weights)
+        masked = self.missing == "mask"
+        prepared = prepare_data(table.matrix, table.graph, missing=masked, scaling=self._scaling, sample_weight=weights)
         data = exhaustive(prepared.training)
-        return float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
+        found = float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
+        if self._scaling.scale is None:
+            return found
+        # the density in the user's units: the bound is of standardised columns
+        return found - float(column_moments(table.matrix).known @ np.log(self._scaling.scale))
 
     def _read(self, X: Any) -> Table:
         return read_table(self, X, reset=False, missing=self.missing == "mask")
 
     def _table(self, table: Table) -> FeatureTable:
-        return FeatureTable(table.matrix, missing=self.missing == "mask")
+        return FeatureTable(table.matrix, missing=self.missing == "mask", scaling=self._scaling)
 
     # ---- retrieval
 
@@ -818,6 +887,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             arrays |= {f"features.{name}": getattr(features, name) for name in ("data", "indices", "indptr")}
         elif features is not None:
             arrays["features.dense"] = np.asarray(features)
+        for name in ("location", "scale"):
+            if getattr(self._scaling, name) is not None:
+                arrays[f"scaling.{name}"] = getattr(self._scaling, name)
         names = getattr(self, "feature_names_in_", None)
         document = {
             "library": {name: version(name) for name in ("corrvae", "numpy", "scikit-learn", "torch")}
@@ -834,6 +906,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "n_fits": self.n_fits_,
                 "hold_out_seed": self._hold_out_seed,
                 "graph": self.graph_ is not None,
+                "choices": [[name, _plain(value), why] for name, value, why in self.choices_],
+                "counts": self._scaling.counts,
             },
             "history": self.history_.columns,
         }
@@ -919,6 +993,10 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
     estimator._architecture = {
         name: _revive(name, value, own.get(name)) for name, value in document["architecture"].items()
     }
+    estimator.choices_ = [Choice(name, value, why) for name, value, why in fitted["choices"]]
+    own_choices = {name: value for name, value, _ in estimator.choices_}
+    estimator._chosen = estimator.get_params(deep=False) | own_choices | estimator._architecture
+    estimator._scaling = Scaling(fitted["counts"], arrays.get("scaling.location"), arrays.get("scaling.scale"))
     estimator.likelihood_ = estimator._architecture["likelihood"]
     estimator.normalize_ = estimator._architecture["normalize"]
     model = build_model(fitted["n_features"], family=make_family(estimator.family), **estimator._architecture)
@@ -945,7 +1023,8 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
     estimator.n_steps_, estimator.best_step_ = fitted["n_steps"], fitted["best_step"]
     estimator.stopped_, estimator.total_ = fitted["stopped"], fitted["total"]
     estimator.n_fits_, estimator._hold_out_seed = fitted["n_fits"], fitted["hold_out_seed"]
-    n_rows, n_features, n_components = len(estimator.ids_), fitted["n_features"], estimator.n_components
+    n_rows, n_features = len(estimator.ids_), fitted["n_features"]
+    n_components = estimator._architecture["n_components"]
     for name, shape in {
         "embedding_": (n_rows, n_components),
         "stddev_": (n_rows, n_components),

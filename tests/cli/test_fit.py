@@ -86,7 +86,7 @@ def test_two_files_become_a_model(files, tmp_path):
     assert result.stdout == f"The model is in {folder}: 60 points in 2 dimensions (gaussian likelihood, 40 steps)\n"
     assert result.stderr.startswith(f"{tmp_path / 'people.csv'}: 60 rows of 5 features\n")
     assert "ghost" in result.stderr
-    assert "likelihood gaussian" in result.stderr
+    assert "likelihood = gaussian: some features are negative" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("step 40 of 40 (epoch")
     model = load(folder)
     assert (model.ids_[-1], model.graph_.n_edges, model.n_steps_) == ("p59", 60, 40)

@@ -100,7 +100,8 @@ def test_a_pair_network(monkeypatch, tmp_path):
     monkeypatch.setitem(PAIR_NETWORKS, "dot", PairDot)
     model = CorrelatedVAE(**QUICK, family=Pairwise("dot", hidden=(4,))).fit(X, graph=GRAPH)
     first = model.model_.family.pair_network.first
-    u = (X.astype(np.float32) @ first.weight.detach().numpy() + first.bias.detach().numpy()).reshape(60, 2, 4)
+    Y = (X - X.mean(0)) / X.std(0)  # what the model sees under the Gaussian likelihood
+    u = (Y.astype(np.float32) @ first.weight.detach().numpy() + first.bias.detach().numpy()).reshape(60, 2, 4)
     i, j = GRAPH.edges.T
     np.testing.assert_allclose(model.posterior().correlation(EDGES), np.tanh((u[i] * u[j]).sum(2)), atol=1e-4)
     assert model.kneighbors(n_neighbors=3).ids.shape == (60, 3)

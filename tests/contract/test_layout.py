@@ -15,6 +15,7 @@ ORDER = (
     "training",
     "scoring",
     "data",
+    "choices",
     "estimator",
     "datasets",
     "plots",

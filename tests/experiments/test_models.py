@@ -73,7 +73,7 @@ def test_settings_and_history_hold_all_that_was_trained():
     every = settings["all_parameters"]
     assert (every["random_state"], every["tau"], every["family"], every["family__gamma_mi"]) == (
         7,
-        0.99,
+        "auto",
         "pairwise",
         1.0,
     )

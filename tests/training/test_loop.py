@@ -143,15 +143,39 @@ def test_early_stopping_restores_the_best_weights():
     result = train(model, data, **options, callbacks=[keep])
     assert result.stopped == "early"
     assert result.n_steps < 400
-    assert result.best_step == result.history["step"][result.history["validation_total"].argmax()]
+    assert result.best_step == result.history["step"][result.history["validation_reconstruction"].argmax()]
     assert result.n_steps == result.best_step + 3 * 2
     for name, tensor in model.state_dict().items():
         assert tensor.equal(kept[result.best_step][name])
 
 
+def test_the_last_part_goes_on_from_the_best_weights_with_all_rows():
+    model, data, everything, seen = small_model(), small_data(batch_size=30), small_data(batch_size=20), []
+    options = {"max_steps": 40, "learning_rate": 0.3, "patience": 3, "validation": held_out()}
+    train(first := small_model(), data, **options)
+    drawn = []
+    draw = model.family.draw
+    model.family.draw = lambda given, step: drawn.append((given, step)) or draw(given, step)
+    result = train(
+        model,
+        data,
+        **options,
+        everything=everything,
+        callbacks=[lambda progress: seen.append({k: v.clone() for k, v in model.state_dict().items()})],
+    )
+    first_steps = [step for given, step in drawn if given is data]
+    last_steps = [step for given, step in drawn if given is everything]
+    assert first_steps[-1] + 1 == last_steps[0]
+    assert len(last_steps) == -(-result.best_step // 2)
+    assert result.stopped == "finished"
+    assert result.n_steps == last_steps[-1] + 1
+    for name, tensor in seen[first_steps[-1]].items():  # after the step that ended the first part
+        assert tensor.equal(first.state_dict()[name])
+
+
 def test_early_stopping_waits_for_the_warm_up_to_end(monkeypatch):
     values = iter([-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0])
-    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: {"total": next(values)})
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: {"reconstruction": next(values)})
     options = {"max_steps": 30, "validation": held_out(), "patience": 2, "warmup_steps": 5}
     result = train(small_model(), small_data(batch_size=N), **options)
     assert (result.n_steps, result.stopped, result.best_step) == (7, "early", 1)

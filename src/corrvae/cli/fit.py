@@ -10,7 +10,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
@@ -54,11 +54,11 @@ def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> A
     return typer.Option(help=text, rich_help_panel=panel, metavar=metavar, **more)
 
 
-def _number_or_word(value: Any) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return str(value)
+def _number_or_word(value: Any) -> int | float | str:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(value)
+    return str(value)
 
 
 def _widths(value: Any) -> tuple[int, ...]:
@@ -129,7 +129,9 @@ def fit(
     layout: LayoutOption = "auto",
     conductance: ConductanceOption = "auto",
     directed: DirectedOption = None,
-    n_components: Annotated[int, _option(_MODEL, "Dimension of the embedding.")] = 100,
+    n_components: Annotated[
+        Any, _option(_MODEL, "Dimension of the embedding; auto: from the rows.", "NUMBER", parser=_number_or_word)
+    ] = "auto",
     family: Annotated[
         str, _option(_MODEL, "independent, or pairwise: also learn how correlated any two points are; slower.")
     ] = "independent",
@@ -141,11 +143,11 @@ def fit(
         Any,
         _option(
             _MODEL,
-            "Correlation along an edge, between -1 and 1; or learned, learned_per_dimension.",
+            "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension.",
             "NUMBER",
             parser=_number_or_word,
         ),
-    ] = 0.99,
+    ] = "auto",
     hidden: Annotated[
         Any, _option(_MODEL, "Widths of the hidden layers, such as 600,200.", "WIDTHS", parser=_widths)
     ] = (300,),
@@ -156,6 +158,10 @@ def fit(
             "What is done to features before the networks read them: none, binary, l2, log1p; auto: as the "
             "likelihood needs it.",
         ),
+    ] = "auto",
+    counts: Annotated[
+        Literal["auto", "raw", "presence", "log"],
+        _option(_MODEL, "What counts become for the model: raw, presence (1) or log(1 + x); auto: log if large."),
     ] = "auto",
     dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
     min_stddev: Annotated[float, _option(_MODEL, "Least standard deviation of a posterior.")] = 1e-4,
@@ -177,20 +183,40 @@ def fit(
     pair_dropout: Annotated[float | None, _option(_PAIRS, "As --dropout; otherwise as the encoder.")] = None,
     pair_normalize: Annotated[str | None, _option(_PAIRS, "As --normalize; otherwise as the encoder.")] = None,
     pair_batch: Annotated[int | None, _option(_PAIRS, "Pairs of a step; otherwise all pairs of its rows.")] = None,
-    max_epochs: Annotated[int, _option(_TRAINING, "Passes over the rows.")] = 40,
+    max_epochs: Annotated[
+        Any,
+        _option(
+            _TRAINING,
+            "Passes over the rows; auto: until rows held out are explained no better.",
+            "NUMBER",
+            parser=_number_or_word,
+        ),
+    ] = "auto",
     max_steps: Annotated[int | None, _option(_TRAINING, "Steps, in place of --max-epochs.")] = None,
-    batch_size: Annotated[int, _option(_TRAINING, "Rows of a step.")] = 64,
-    edge_batch_size: Annotated[int, _option(_TRAINING, "Edges of a step.")] = 256,
-    learning_rate: Annotated[float, _option(_TRAINING, "Step size of Adam.")] = 1e-3,
+    batch_size: Annotated[Any, _option(_TRAINING, "Rows of a step.", "NUMBER", parser=_number_or_word)] = "auto",
+    edge_batch_size: Annotated[Any, _option(_TRAINING, "Edges of a step.", "NUMBER", parser=_number_or_word)] = "auto",
+    learning_rate: Annotated[Any, _option(_TRAINING, "Step size of Adam.", "NUMBER", parser=_number_or_word)] = "auto",
     warmup_steps: Annotated[
         int, _option(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
     ] = 0,
     validation_fraction: Annotated[
-        float, _option(_TRAINING, "Share of rows to hold out; the best weights on these are kept.")
-    ] = 0.0,
+        Any,
+        _option(
+            _TRAINING,
+            "Share of rows to hold out; the best weights on these are kept. auto: some, unless the length is given.",
+            "NUMBER",
+            parser=_number_or_word,
+        ),
+    ] = "auto",
     patience: Annotated[
-        int | None, _option(_TRAINING, "Evaluations without improvement after which training stops early.")
-    ] = None,
+        Any,
+        _option(
+            _TRAINING,
+            "Evaluations without improvement after which training stops early.",
+            "NUMBER",
+            parser=_number_or_word,
+        ),
+    ] = "auto",
     device: Annotated[str, _option(_TRAINING, "auto, cpu, cuda, cuda:1, mps.")] = "auto",
     random_state: Annotated[
         int | None, _option(_TRAINING, "Seed: the same gives the same model on a CPU. Otherwise one is drawn.")

@@ -175,7 +175,8 @@ class TrainingData:
         expected = (len(vertices), self.table.shape[1])
         if features.shape != expected:
             raise ValueError(f"augment returned features of shape {features.shape} instead of {expected}")
-        return FeatureTable(features, missing=self.table.missing).rows(np.arange(len(vertices)))
+        drawn = FeatureTable(features, missing=self.table.missing, scaling=self.table.scaling)
+        return drawn.rows(np.arange(len(vertices)))
 
 
 def number_vertices(

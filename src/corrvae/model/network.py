@@ -101,6 +101,13 @@ class CorrelatedModel(nn.Module):
         tau = self.tau().detach().numpy() if isinstance(self.tau, LearnedTau) else self.tau
         return np.broadcast_to(np.asarray(tau, dtype=np.float64), (n_components,)).copy()
 
+    def start_at(self, means: Float[np.ndarray, " features"]) -> None:
+        """Set the decoder's last bias so that at first it explains the average row."""
+        outputs, layers = self.likelihood.average_outputs(means), getattr(self.decoder, "layers", None)
+        if outputs is not None and layers is not None:
+            with torch.no_grad():
+                layers[-1].bias.copy_(torch.from_numpy(outputs))
+
     def autoencode(self, batch: Batch, generator: torch.Generator | None) -> Autoencoded:
         """Encode all vertices of a batch, and decode a sample z = mu + s noise of the drawn ones."""
         rows = self.inputs(batch.rows, generator)

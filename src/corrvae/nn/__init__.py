@@ -26,3 +26,4 @@ from corrvae.nn.rows import FeatureTable as FeatureTable
 from corrvae.nn.rows import Rows as Rows
 from corrvae.nn.rows import SparsePattern as SparsePattern
 from corrvae.nn.rows import SparseRows as SparseRows
+from corrvae.nn.scaling import Scaling as Scaling

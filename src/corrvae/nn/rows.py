@@ -19,6 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
+from corrvae.nn.scaling import Scaling
+
 Entrywise = Callable[[Tensor], Tensor]
 Weight = Float[Tensor, "features outputs"]
 Bias = Float[Tensor, " outputs"]
@@ -359,6 +361,8 @@ class FeatureTable:
     rows
         The rows of X that make up the table, in its order; None means all. They are read in place, so that several
         tables can share a matrix.
+    scaling
+        What is done to the rows of a batch.
 
     Attributes
     ----------
@@ -382,11 +386,13 @@ class FeatureTable:
         *,
         missing: bool = False,
         rows: Int[np.ndarray, " rows"] | None = None,
+        scaling: Scaling | None = None,
     ) -> None:
         matrix = X if isinstance(X, np.ndarray) else sparse.csr_array(X)
         if matrix.ndim != 2:
             raise ValueError(f"X must have two dimensions (rows, features), got {matrix.ndim}")
         self.missing = missing
+        self.scaling = Scaling() if scaling is None else scaling
         self.sparse_batches = _density(matrix) <= DENSITY_LIMIT
         if isinstance(matrix, np.ndarray):
             if self.sparse_batches and not is_mapped(matrix):
@@ -406,11 +412,11 @@ class FeatureTable:
     def rows(self, indices: Int[np.ndarray, " rows"]) -> Rows:
         """Return the rows at these positions as a batch in float32."""
         picked = self._matrix[self.numbers(indices)]
-        if isinstance(picked, np.ndarray) and not self.sparse_batches:
-            batch = DenseRows(torch.from_numpy(np.array(picked, dtype=np.float32)))
+        if self.sparse_batches:
+            batch = _sparse_batch(sparse.csr_array(picked), self.scaling, self.shape[1])
         else:
-            sparse_batch = _sparse_batch(sparse.csr_array(picked), self.shape[1])
-            batch = sparse_batch if self.sparse_batches else DenseRows(sparse_batch.dense())
+            dense = picked if isinstance(picked, np.ndarray) else picked.toarray()
+            batch = DenseRows(torch.from_numpy(np.array(self.scaling(dense), dtype=np.float32)))
         return batch.mask_missing() if self.missing else batch
 
 
@@ -423,9 +429,10 @@ def is_mapped(array: np.ndarray | None) -> bool:
     return False
 
 
-def _sparse_batch(picked: sparse.csr_array, n_columns: int) -> SparseRows:
+def _sparse_batch(picked: sparse.csr_array, scaling: Scaling, n_columns: int) -> SparseRows:
     if not picked.has_canonical_format:  # a mapped matrix is checked batch by batch, not read whole
         picked.sum_duplicates()
+    picked = sparse.csr_array(scaling(picked))
     columns, offsets = (torch.from_numpy(part.astype(np.int64)) for part in (picked.indices, picked.indptr))
     values = torch.from_numpy(picked.data.astype(np.float32))
     return SparseRows(values, SparsePattern(columns, offsets, n_columns))

@@ -18,7 +18,7 @@ TERMS = {
 
 
 def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
-    """Return the facts of a fitted model by subject (model, data, training, parameters), as JSON has them."""
+    """Return the facts of a fitted model by subject (model, data, training, choices, parameters), as JSON has them."""
     graph, ids, history = model.graph_, model.ids_, model.history_
     n_points = len(ids)
     tau = [_short(value) for value in np.unique(model.tau_)]
@@ -45,6 +45,7 @@ def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
             "connected_parts": n_points if graph is None else graph.n_connected,
         },
         "training": training,
+        "choices": {name: f"{as_words(value)}: {why}" for name, value, why in model.choices_},
         "parameters": {name: _plain(value) for name, value in model.get_params().items()},
     }
 

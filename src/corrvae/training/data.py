@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs import CorrelationGraph, spanning_weights
 from corrvae.model.batch import Augment, TrainingData
-from corrvae.nn import FeatureTable
+from corrvae.nn import FeatureTable, Scaling
 
 # Vertices and edges of a piece of validation data, and pairs in all: there are too many pairs to evaluate all.
 _VERTICES, _EDGES, _PAIRS = 2048, 4096, 8192
@@ -31,6 +31,8 @@ class PreparedData:
         out; ``None`` without a graph.
     rows, held_out
         The rows trained on, and those held out.
+    everything
+        All rows, for a last part of training; ``None`` if there is no such part.
     """
 
     training: TrainingData
@@ -38,6 +40,7 @@ class PreparedData:
     weights: Float[np.ndarray, " edges"] | None
     rows: Int[np.ndarray, " rows"]
     held_out: Int[np.ndarray, " held"]
+    everything: TrainingData | None = None
 
 
 def prepare_data(
@@ -45,9 +48,11 @@ def prepare_data(
     graph: CorrelationGraph | None = None,
     *,
     missing: bool = False,
+    scaling: Scaling | None = None,
     sample_weight: Float[np.ndarray, " rows"] | None = None,
     augment: Augment | None = None,
     validation_fraction: float = 0.0,
+    finish_on_everything: bool = False,
     batch_size: int = 64,
     edge_batch_size: int = 256,
     seed: int = 0,
@@ -63,12 +68,16 @@ def prepare_data(
         The graph, its vertices in the order of the rows.
     missing
         Whether NaN stands for a missing entry.
+    scaling
+        The model's units.
     sample_weight
         A weight for each row.
     augment
         Draws features of rows anew for every batch.
     validation_fraction
         Share of the rows to hold out, with the edges among them.
+    finish_on_everything
+        Whether the last part of training has the rows held out, too.
     batch_size, edge_batch_size
         Vertices and edges that a step draws.
     seed, hold_out_seed
@@ -86,14 +95,21 @@ def prepare_data(
 
     def part(rows: np.ndarray, record: np.ndarray | None) -> TrainingData:
         whole = len(rows) == n_rows
-        table = FeatureTable(matrix, missing=missing, rows=None if whole else rows)
+        table = FeatureTable(matrix, missing=missing, rows=None if whole else rows, scaling=scaling)
         own_weights = None if sample_weight is None else sample_weight[rows]
         if own_weights is not None:
             if not own_weights.any():
                 raise ValueError("all rows of a part of the data have sample weight 0; change validation_fraction")
             own_weights = own_weights / own_weights.mean()
         own_augment = augment if augment is None or whole else _renumber(augment, rows)
-        data = TrainingData(table, sample_weights=own_weights, augment=own_augment, seed=seed)
+        data = TrainingData(
+            table,
+            sample_weights=own_weights,
+            augment=own_augment,
+            batch_size=batch_size,
+            edge_batch_size=edge_batch_size,
+            seed=seed,
+        )
         inner = graph if graph is None or whole else graph[rows]
         if inner is None or inner.n_edges == 0:
             return data
@@ -103,12 +119,11 @@ def prepare_data(
         return replace(data, edges=inner.edges, weights=found)
 
     if validation_fraction == 0.0:
-        training = part(everyone, weights)
-        training = replace(training, batch_size=batch_size, edge_batch_size=edge_batch_size)
-        return PreparedData(training, None, weights, everyone, everyone[:0])
+        return PreparedData(part(everyone, weights), None, weights, everyone, everyone[:0])
     held = hold_out(n_rows, None if graph is None else graph.edges, validation_fraction, hold_out_seed)
     rows, held_out = everyone[~held], everyone[held]
-    training = replace(part(rows, weights), batch_size=batch_size, edge_batch_size=edge_batch_size)
+    everything = part(everyone, weights) if finish_on_everything else None
+    training = part(rows, None if finish_on_everything else weights)
     validation = exhaustive(part(held_out, None))
     if training.weights is not None and validation.weights is not None:
         # Fewer of a graph's edges lie within the rows held out. Their weights are scaled so that the edge term counts
@@ -120,7 +135,7 @@ def prepare_data(
         validation = replace(validation, edges=np.empty((0, 2), np.int64))
     else:
         validation = replace(validation, edges=None, weights=None)
-    return PreparedData(training, validation, weights, rows, held_out)
+    return PreparedData(training, validation, weights, rows, held_out, everything)
 
 
 def exhaustive(data: TrainingData) -> TrainingData:

@@ -24,11 +24,13 @@ from corrvae.training.validation import OBJECTIVE, broken_term, evaluate
 Callback = Callable[[Progress], None]
 Stopped = Literal["finished", "early", "interrupted"]
 
-# Most evaluations of a run; fewer if an epoch is longer.
-_EVALUATIONS = 200
+# Most evaluations of a run, and most steps between two of validation data; otherwise there is one an epoch.
+_EVALUATIONS, _STEPS = 200, 500
 # Models up to so many multiplications a step, with fewer rows, train on one thread: with more, threads wait for each
 # other after every small product, above all beside other programs.
 _SMALL_STEP, _FEW_ROWS = 150_000_000, 2000
+# The steps of the last part, on all rows, for each step that led to the best weights.
+_LAST_PART = 0.5
 
 
 @final
@@ -45,7 +47,7 @@ class TrainingResult:
     stopped
         "finished": all steps were taken; "early": validation stopped improving; "interrupted": by Ctrl-C.
     best_step
-        With validation data, the step whose weights the model now has; ``None`` if these are the last ones.
+        With validation data, the step that was best on them; ``None`` without.
     """
 
     history: History
@@ -64,6 +66,7 @@ def train(
     learning_rate: float = 1e-3,
     warmup_steps: int = 0,
     validation: TrainingData | None = None,
+    everything: TrainingData | None = None,
     patience: int | None = None,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
@@ -84,7 +87,11 @@ def train(
     warmup_steps
         Steps over which all terms but the reconstruction grow to their full size.
     validation
-        Held-out data in pieces. The model ends with the weights that were best on it at any evaluation.
+        Held-out data in pieces. The model ends with the weights under which these were reconstructed best at any
+        evaluation.
+    everything
+        All data: training continues with these from the best weights, for half as many steps as led there. Without
+        them, what is held out would teach the model nothing.
     patience
         Evaluations without improvement after which training stops; ``None``: it does not stop early.
     device
@@ -121,6 +128,7 @@ def train(
         learning_rate=learning_rate,
         warmup_steps=warmup_steps,
         validation=validation,
+        everything=everything,
         patience=patience,
         identity=identity,
         workers=workers,
@@ -184,10 +192,13 @@ class Run:
         patience: int | None,
         identity: str,
         workers: Workers,
+        everything: TrainingData | None = None,
     ) -> None:
         self.model, self.data, self.validation, self.workers = model, data, validation, workers
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
-        self.evaluate_every = max(data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
+        self.everything, self.is_last_part = everything, False
+        per_evaluation = min(data.vertex_draws.per_epoch, _STEPS) if validation is not None else 0
+        self.evaluate_every = max(per_evaluation or data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
         self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, maximize=True, fused=True)
         self.step, self.history = 0, History()
         self.stopped: Stopped | None = None
@@ -233,6 +244,8 @@ class Run:
             row = self._evaluate()
         if self.stopped is None and self.step >= self.max_steps:
             self.stopped = "finished"
+        if self.stopped is not None and self.everything is not None and not self.is_last_part:
+            self._start_last_part(math.ceil(_LAST_PART * (self.best_step or self.step)))
         if self.stopped is None and asked:
             self.stopped = "interrupted"
         self.between_steps = True
@@ -248,9 +261,21 @@ class Run:
         if self.validation is not None:
             found = self.workers.from_main(partial(self._validate, self.validation))
             row |= {f"validation_{name}": value for name, value in found.items()}
-            self._compare(found["total"])
+            self._compare(found["reconstruction"])
         self.history.append(row)
         return row
+
+    def _start_last_part(self, n_steps: int) -> None:
+        """Continue from the best weights, with the rows that were held out among those trained on."""
+        if self.best_weights is not None:
+            self.model.load_state_dict(self.best_weights)
+        self._switch(self.step + n_steps)
+        self.stopped = None
+
+    def _switch(self, max_steps: int) -> None:
+        if self.everything is not None:
+            self.data, self.validation, self.best_weights = self.everything, None, None
+        self.max_steps, self.is_last_part = max_steps, True
 
     def _validate(self, data: TrainingData) -> dict[str, float]:
         try:
@@ -287,6 +312,7 @@ class Run:
             "best": None if self.best_step is None else [self.best_value, self.best_step],
             "stale": self.stale,
             "stopped": self.stopped,
+            "last_part": self.max_steps if self.is_last_part else None,
         }
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in (self.best_weights or {}).items()}
@@ -316,6 +342,8 @@ class Run:
             device = self.model.device
             self.best_weights = {name: tensor.to(device) for name, tensor in parts["best"].items()}
         self._begun = time.monotonic() - float(document["seconds"])
+        if document["last_part"] is not None:
+            self._switch(int(document["last_part"]))
         if document["stopped"] == "early" or self.step >= self.max_steps:
             self.stopped = "finished" if self.step >= self.max_steps else "early"
 

@@ -5,7 +5,6 @@ binomial. A new built-in likelihood is one file here and one line in `LIKELIHOOD
 `Likelihood` or `EntrywiseLikelihood`, passed as the class.
 """
 
-import logging
 from collections.abc import Callable
 
 import numpy as np
@@ -30,11 +29,13 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 """Likelihoods by name."""
 
 # From this share of zeros on, features say what a row has of many things: sets, counts, ratings.
-_MANY_ZEROS = 0.5
+_MANY_ZEROS = 0.9
 # Counts include zeros; measurements that happen to be whole numbers hardly do.
 _SOME_ZEROS = 0.02
 # Draws from fewer things than this carry little information about a row.
 _FEWEST_THINGS = 20
+# Rows that tell how much columns vary.
+_ROWS = 1000
 
 
 def make_likelihood(choice: str | Callable[[int], Likelihood], n_features: int) -> Likelihood:
@@ -57,16 +58,16 @@ def make_likelihood(choice: str | Callable[[int], Likelihood], n_features: int) 
     return made
 
 
-def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, missing: bool = False) -> str:
-    """Return the name of the likelihood that suits the numbers of a matrix, and log the reason.
+def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, missing: bool = False) -> tuple[str, str]:
+    """Return the name of the likelihood that suits the numbers of a matrix, and the reason.
 
     ======================================================  =====================
     numbers                                                 likelihood
     ======================================================  =====================
     some are negative                                       gaussian
-    half or more are zeros, in 20 columns or more           multinomial
+    nine in ten are zeros, in 20 columns or more            multinomial
     only 0 and 1                                            bernoulli
-    whole numbers, some of them zeros                       negative_binomial
+    whole numbers, some zeros or as varied as counts        negative_binomial
     any others                                              gaussian
     ======================================================  =====================
 
@@ -80,7 +81,7 @@ def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, mis
     Examples
     --------
     >>> choose_likelihood(np.array([[0.0, 1.0], [1.0, 1.0]]))
-    'bernoulli'
+    ('bernoulli', 'all features are 0 or 1')
     """
     matrix = matrix if isinstance(matrix, np.ndarray) else sparse.csr_array(matrix)
     n_rows, n_columns = matrix.shape  # pyright: ignore[reportGeneralTypeIssues]
@@ -95,16 +96,21 @@ def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, mis
         whole &= bool((values == np.rint(values)).all())
     zeros = n_zeros / max(1, n_known)
     if negative:
-        name, reason = "gaussian", "some features are negative"
-    elif zeros >= _MANY_ZEROS and n_columns >= _FEWEST_THINGS:
-        name, reason = "multinomial", f"no feature is negative, and {zeros:.1%} are zeros"
-    elif binary:
-        name, reason = "bernoulli", "all features are 0 or 1"
-    elif whole and zeros >= _SOME_ZEROS:
-        name, reason = "negative_binomial", "all features are whole numbers from 0 up, like counts"
-    elif whole:
-        name, reason = "gaussian", "all features are whole numbers, but hardly any is 0, unlike counts"
-    else:
-        name, reason = "gaussian", "the features are real numbers"
-    logging.getLogger("corrvae").info("likelihood %s: %s", name, reason)
-    return name
+        return "gaussian", "some features are negative"
+    if zeros >= _MANY_ZEROS and n_columns >= _FEWEST_THINGS:
+        return "multinomial", f"no feature is negative, and {zeros:.1%} are zeros"
+    if binary:
+        return "bernoulli", "all features are 0 or 1"
+    if whole and (zeros >= _SOME_ZEROS or _spread_like_counts(matrix)):
+        return "negative_binomial", "all features are whole numbers from 0 up, like counts"
+    if whole:
+        return "gaussian", "all features are whole numbers, but hardly any is 0, unlike counts"
+    return "gaussian", "the features are real numbers"
+
+
+def _spread_like_counts(matrix: np.ndarray | sparse.csr_array) -> bool:
+    """Return whether most columns vary at least as much as Poisson counts of the same mean, in the first rows."""
+    first = matrix[:_ROWS]
+    values = first if isinstance(first, np.ndarray) else first.toarray()
+    with np.errstate(all="ignore"):
+        return bool(np.nanmedian(np.nanvar(values, axis=0) / np.nanmean(values, axis=0)) >= 1.0)

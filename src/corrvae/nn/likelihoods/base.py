@@ -62,6 +62,13 @@ class Likelihood(nn.Module, ABC):
     def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw features."""
 
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"] | None:
+        """Return the outputs under which each feature has its mean over the rows: where a decoder begins.
+
+        ``None`` leaves the decoder as it was drawn.
+        """
+        return None
+
     def admits(self, values: Shaped[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
         """Return for each value whether it lies in the domain; the answer for NaN is not used."""
         finite = np.isfinite(values)

@@ -3,7 +3,7 @@
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch.nn.functional import softplus
 
 from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
@@ -25,6 +25,11 @@ class Bernoulli(EntrywiseLikelihood):
 
     domain = "values in [0, 1]"
     non_negative = True
+
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
+        """Return the log-odds of each feature."""
+        shares = np.clip(means, 1e-4, 1.0 - 1e-4)
+        return np.log(shares) - np.log1p(-shares)
 
     def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
         """Return the log-probability of each value."""

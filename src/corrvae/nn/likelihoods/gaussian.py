@@ -16,7 +16,7 @@ from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, O
 class Gaussian(EntrywiseLikelihood):
     """Each feature is N(output, stddev^2), with one learned standard deviation for each feature.
 
-    The standard deviation is ``floor + softplus(raw)`` and begins at 1.
+    The standard deviation is ``floor + softplus(raw)`` and begins at 1: `corrvae.CorrelatedVAE` standardises features.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from typing import final
 
 import numpy as np
+from jaxtyping import Float
 from torch import Tensor
 
 from corrvae.nn.likelihoods.base import Likelihood, Outputs, RowNumbers, from_numpy, to_numpy
@@ -32,6 +33,11 @@ class Multinomial(Likelihood):
     domain = "finite numbers that are not negative"
     non_negative = True
     default_normalize = "l2"
+
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
+        """Return the logarithm of each feature's share."""
+        shares = np.maximum(means, 1e-3 * means[means > 0].min()) if (means > 0).any() else np.ones_like(means)
+        return np.log(shares / shares.mean())
 
     def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:
         """Return the log-probability of each row of `target`, without its missing entries."""

@@ -4,6 +4,7 @@ from typing import final
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import nn
 from torch.nn.functional import logsigmoid
 
@@ -30,6 +31,10 @@ class NegativeBinomial(EntrywiseLikelihood):
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
         self.log_dispersion = nn.Parameter(torch.zeros(n_features))
+
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
+        """Return the logarithm of each mean."""
+        return np.log(np.maximum(means, 1e-4))
 
     def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
         """Return the log-probability of each value."""

@@ -4,6 +4,7 @@ from typing import final
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
 
@@ -22,6 +23,10 @@ class Poisson(EntrywiseLikelihood):
     domain = "finite numbers that are not negative"
     non_negative = True
     default_normalize = "log1p"
+
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
+        """Return the logarithm of each mean."""
+        return np.log(np.maximum(means, 1e-4))
 
     def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
         """Return the log-probability of each value."""
