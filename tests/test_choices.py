@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from corrvae import CorrelatedVAE, CorrelationGraph, load
 from corrvae.choices import PAPER, choose, find_problems, make_scaling
@@ -43,9 +44,26 @@ def test_a_given_value_is_kept_and_a_given_length_holds_nothing_out():
     assert "n_components" not in chosen(np.eye(1000), n_components=5)
     for given_length in ({"max_steps": 10}, {"max_epochs": 3}):
         found = chosen(np.eye(1000), **given_length)
-        assert (found["validation_fraction"], found["patience"]) == (0.0, None)
+        assert (found["validation_fraction"], found["patience"], found["warmup_steps"]) == (0.0, None, 0)
     assert chosen(np.eye(1000))["validation_fraction"] == 0.1
     assert chosen(np.eye(100))["validation_fraction"] == 0.0
+
+
+def test_training_does_not_stop_before_it_has_found_the_topics_of_sparse_rows():
+    """Without a warm-up, hundreds of steps explain such rows no better than the average row does."""
+    rng = np.random.default_rng(0)
+    topic = np.sort(rng.integers(6, size=1200))
+    topics = rng.dirichlet(np.full(400, 0.05), size=6)
+    X = sparse.csr_array(rng.poisson(12 * topics[topic]) > 0, dtype=float)
+    starts = rng.integers(1150, size=2000)
+    edges = np.unique(np.column_stack([starts, starts + rng.integers(1, 50, 2000)]), axis=0)
+    graph = CorrelationGraph(edges, 1200)
+    model = CorrelatedVAE(random_state=0).fit(X, graph=graph)
+    tested = rng.random(1200) < 0.3
+    points = model.transform(X)
+    score = LogisticRegression(max_iter=500).fit(points[~tested], topic[~tested]).score(points[tested], topic[tested])
+    assert score > 0.9
+    assert model.best_step_ >= {choice.name: choice.value for choice in model.choices_}["warmup_steps"]
 
 
 def test_large_counts_are_taken_by_their_logarithm():

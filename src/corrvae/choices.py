@@ -31,8 +31,8 @@ PAPER: Mapping[str, Any] = {
 
 # Rows from which on some are held out, and the most that are.
 _ENOUGH_ROWS, _MOST_HELD_OUT = 300, 5000
-# A last part of training on all rows is worth its time if more than this share was held out.
-_SMALL_SHARE = 0.02
+# Steps over which an automatic training warms up, and steps without improvement after which it stops, at least.
+_WARMUP, _FEWEST_STALE = 200, 200
 # Counts above this on average, over the entries that are not zero, are taken by their logarithm.
 _LARGE_COUNT = 20.0
 # Reconstruction over all other terms, mean standard deviation, share of edges shorter than random pairs: beyond these
@@ -73,8 +73,9 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
         "batch_size": _batch_size,
         "edge_batch_size": _edge_batch_size,
         "learning_rate": _learning_rate,
-        "validation_fraction": _validation_fraction,  # asks whether max_epochs is "auto"
+        "validation_fraction": _validation_fraction,  # these three ask whether max_epochs is "auto"
         "patience": _patience,
+        "warmup_steps": _warmup_steps,
         "max_epochs": _max_epochs,
     }
     known, found = dict(parameters), []
@@ -165,7 +166,14 @@ def _validation_fraction(known: Mapping[str, Any], table: Table) -> tuple[float,
 def _patience(known: Mapping[str, Any], table: Table) -> tuple[int | None, str]:
     if known["validation_fraction"] == 0.0:
         return None, "no rows are held out"
-    return 8, "evaluations without improvement"
+    per_epoch = max(1, int((1 - known["validation_fraction"]) * table.n_rows) // int(known["batch_size"]))
+    return max(8, -(-_FEWEST_STALE // per_epoch)), f"evaluations without improvement, one every {per_epoch:,} steps"
+
+
+def _warmup_steps(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
+    if not has_automatic_length(known):
+        return 0, "the length of training is given"
+    return _WARMUP, "points must say something of their rows before the prior pulls them together"
 
 
 def has_automatic_length(parameters: Mapping[str, Any]) -> bool:

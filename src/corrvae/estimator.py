@@ -110,8 +110,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         explained no better, then some more steps on all rows.
     batch_size, edge_batch_size : int or "auto"
         Rows and edges that a step draws; "auto" depends on the numbers of rows and columns.
-    learning_rate, warmup_steps : float or "auto", int
-        Step size of Adam; steps over which all terms but the reconstruction grow to their full size.
+    learning_rate : float or "auto"
+        Step size of Adam.
+    warmup_steps : int or "auto"
+        Steps over which all terms but the reconstruction grow to their full size; "auto": none if the length of
+        training is given.
     validation_fraction : float or "auto"
         Share of rows, with the edges among them, held out for validation. If positive, the weights are kept under which
         these are reconstructed best. "auto": none if the length of training is given or there are few rows.
@@ -191,7 +194,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         batch_size: int | str = "auto",
         edge_batch_size: int | str = "auto",
         learning_rate: float | str = "auto",
-        warmup_steps: int = 0,
+        warmup_steps: int | str = "auto",
         validation_fraction: float | str = "auto",
         patience: int | str | None = "auto",
         warm_start: bool = False,
@@ -331,7 +334,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             prepared.training,
             max_steps=int(chosen["max_epochs"]) * per_epoch if self.max_steps is None else int(self.max_steps),
             learning_rate=float(chosen["learning_rate"]),
-            warmup_steps=int(self.warmup_steps),
+            warmup_steps=int(chosen["warmup_steps"]),
             validation=prepared.validation,
             everything=prepared.everything,
             patience=None if chosen["patience"] is None else int(chosen["patience"]),
@@ -358,7 +361,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        if not isinstance(self.warmup_steps, Integral) or self.warmup_steps < 0:
+        if self.warmup_steps != "auto" and (not isinstance(self.warmup_steps, Integral) or self.warmup_steps < 0):
             raise ValueError(f"warmup_steps must be an integer, 0 or more, got {self.warmup_steps!r}")
         if not isinstance(self.hidden, (tuple, list)) or any(
             not isinstance(width, Integral) or isinstance(width, bool) or width < 1 for width in self.hidden

@@ -178,7 +178,7 @@ def test_early_stopping_waits_for_the_warm_up_to_end(monkeypatch):
     monkeypatch.setattr(loop, "evaluate", lambda *_, **__: {"reconstruction": next(values)})
     options = {"max_steps": 30, "validation": held_out(), "patience": 2, "warmup_steps": 5}
     result = train(small_model(), small_data(batch_size=N), **options)
-    assert (result.n_steps, result.stopped, result.best_step) == (7, "early", 1)
+    assert (result.n_steps, result.stopped, result.best_step) == (7, "early", 5)
 
 
 def test_ctrl_c_finishes_the_step_and_returns_a_usable_model():

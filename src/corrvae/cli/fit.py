@@ -197,8 +197,14 @@ def fit(
     edge_batch_size: Annotated[Any, _option(_TRAINING, "Edges of a step.", "NUMBER", parser=_number_or_word)] = "auto",
     learning_rate: Annotated[Any, _option(_TRAINING, "Step size of Adam.", "NUMBER", parser=_number_or_word)] = "auto",
     warmup_steps: Annotated[
-        int, _option(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
-    ] = 0,
+        Any,
+        _option(
+            _TRAINING,
+            "Steps over which all terms but the reconstruction grow to full size.",
+            "NUMBER",
+            parser=_number_or_word,
+        ),
+    ] = "auto",
     validation_fraction: Annotated[
         Any,
         _option(

@@ -284,10 +284,12 @@ class Run:
             raise TrainingError(error.step, f"{error.term} of the validation data", error.rows) from error
 
     def _compare(self, value: float) -> None:
+        if self.step < min(self.warmup_steps, self.max_steps):
+            return  # the objective is not yet what is being evaluated
         if value > self.best_value:
             self.best_value, self.best_step, self.stale = value, self.step, 0
             self.best_weights = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
-        elif self.step > self.warmup_steps:  # before, the objective is not yet what is being evaluated
+        else:
             self.stale += 1
         if self.patience is not None and self.stale >= self.patience:
             self.stopped = "early"
