@@ -1,6 +1,5 @@
 """X and graph as users bring them."""
 
-from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -303,7 +302,8 @@ def test_a_file_and_an_adjacency_of_annotated_data_are_graphs(tmp_path):
 
 
 def test_data_of_pytorch_geometric_brings_its_edges():
-    data = SimpleNamespace(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    data_class = pytest.importorskip("torch_geometric.data").Data
+    data = data_class(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
     table = read(data)
     assert table.matrix.tolist() == np.eye(3).tolist()
     assert align(table, None).graph.edges.tolist() == [[0, 1]]
@@ -321,6 +321,8 @@ def test_a_long_frame_is_the_matrix_of_its_entries(make, people, tmp_path):
     again = make({"userId": [1, 1], "artistID": [6, 5], "plays": [4.0, 5.0]})
     assert read_table(reader, again, reset=False).matrix.toarray().tolist() == [[5, 4]]
     (tmp_path / "t.csv").write_text("".join(f"{u},{m},{v}\n" for u, m, v in frame.to_numpy().tolist()))
+    rated = make({"user": [7, 7, 9], "product": [1, 2, 1], "rating": [5, 3, 4]})
+    assert read(rated).matrix.toarray().tolist() == [[5, 3], [4, 0]]
     counts = make({"a": [1, 1, 2], "b": [0, 3, 4]})
     assert read(counts).matrix.tolist() == [[1, 0], [1, 3], [2, 4]]
 

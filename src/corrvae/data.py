@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.ids import VertexIds, as_array, id_array
-from corrvae.io.columns import looks_like
+from corrvae.io.columns import KEY_NAMES, looks_like, stem
 from corrvae.io.edges import find_ids, join, read_graph
 from corrvae.io.tables import Features, read_features
 from corrvae.nn import Scaling
@@ -273,7 +273,7 @@ def _as_features(X: Any, names: Any, *, missing: bool) -> Any:
 def _long_frame(frame: Any, names: Any) -> Any:
     """Return features if a data frame is long: ids that repeat, items, and at most one column of numbers.
 
-    If ids and items both are numbers, it may be a table of counts: then their columns must be named as ids.
+    If ids and items both are numbers, it may be a table of counts: then their names must be those of ids or items.
     """
     index = _index_of(frame)
     labels = list(frame.columns)
@@ -281,7 +281,7 @@ def _long_frame(frame: Any, names: Any) -> Any:
         return frame
     columns = [np.asarray(frame[label]).tolist() for label in labels]
     kinds = [looks_like([str(value) for value in column[:1000]]) for column in columns]
-    are_named = all(str(label).lower().endswith(("id", "user", "item")) for label in labels[:2])
+    are_named = all(str(label).lower().endswith("id") or stem(str(label)) in KEY_NAMES for label in labels[:2])
     are_keys = set(kinds[:2]) <= {"ids", "words"} and ("words" in kinds[:2] or are_named)
     values = [column for column, kind in zip(columns[2:], kinds[2:], strict=True) if kind in ("ids", "numbers")]
     if not are_keys or len(values) > 1 or len(set(columns[0])) == len(columns[0]):

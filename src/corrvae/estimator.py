@@ -361,7 +361,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        if self.warmup_steps != "auto" and (not isinstance(self.warmup_steps, Integral) or self.warmup_steps < 0):
+        warmup = 0 if self.warmup_steps == "auto" else self.warmup_steps
+        if not isinstance(warmup, int) or warmup < 0:
             raise ValueError(f"warmup_steps must be an integer, 0 or more, got {self.warmup_steps!r}")
         if not isinstance(self.hidden, (tuple, list)) or any(
             not isinstance(width, Integral) or isinstance(width, bool) or width < 1 for width in self.hidden

@@ -30,10 +30,29 @@ BLANKS, _COLONS = " ", "::"
 _DELIMITERS = (_COLONS, "\t", ";", ",", "|", BLANKS)
 _SEPARATOR = "\x1f"
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-ITEM_NAMES = frozenset(("item", "movie", "book", "product", "song", "article", "word", "term", "gene", "feature"))
+ITEM_NAMES = frozenset(
+    [
+        "item",
+        "movie",
+        "film",
+        "book",
+        "product",
+        "song",
+        "track",
+        "artist",
+        "game",
+        "article",
+        "word",
+        "term",
+        "token",
+        "tag",
+        "gene",
+        "feature",
+    ]
+)
 # Two such names make the first line a header even where nothing below is a number.
-_NAMES = {"id", "user", "person", "friend", "name", "node", "vertex", "who", "whom", "left", "right", *ITEM_NAMES}
-_NAMES |= {"source", "target", "src", "dst", "from", "to"}
+KEY_NAMES = {"id", "user", "person", "friend", "name", "node", "vertex", "who", "whom", "left", "right", *ITEM_NAMES}
+KEY_NAMES |= {"source", "target", "src", "dst", "from", "to"}
 _SAMPLE_ROWS, _SAMPLE_BYTES, _BLOCK_BYTES, _BATCH_CELLS = 1000, 1 << 24, 1 << 23, 1 << 22
 # As Python writes an integer: 007 stays a string, so that it is written as it was read.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -322,7 +341,7 @@ def _has_header(rows: list[list[str]]) -> bool:
     stems = [stem(name) for name in first[:2]]
     if any(stem(field) in stems for row in others for field in row[:2]):
         return False
-    return stems[0] == "id" or all(name in _NAMES for name in stems)
+    return stems[0] == "id" or all(name in KEY_NAMES for name in stems)
 
 
 @final

@@ -173,7 +173,7 @@ def _report_merged(path: Path, pairs: Pairs) -> None:
 
 
 def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
-    """Raise if first ids are rows and second ones are not: then this is a table of rows and items."""
+    """Raise, or warn, if first ids are rows and second ones are not: then this is a table of rows and items."""
     is_row = find_ids(rows, pairs.distinct) >= 0
     shares = [float(is_row[np.unique(pairs.codes[:, side])].mean()) if len(pairs.codes) else 1.0 for side in (0, 1)]
     if shares[0] >= _MOST and shares[1] <= _FEW:
@@ -182,6 +182,13 @@ def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
             path,
             f"its second column holds ids that are no rows of the features ({_some(odd)}), so this is a table of "
             "features rather than a graph; the graph is a file of pairs of rows",
+        )
+    if shares[1] < _MOST * shares[0]:
+        warnings.warn(
+            f"{path}: {shares[0]:.0%} of the first column's ids are rows of the features, {shares[1]:.0%} of the "
+            "second's; if this is a table of features, pass the graph's file instead",
+            UserWarning,
+            stacklevel=3,
         )
 
 
