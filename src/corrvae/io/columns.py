@@ -30,26 +30,8 @@ BLANKS, _COLONS = " ", "::"
 _DELIMITERS = (_COLONS, "\t", ";", ",", "|", BLANKS)
 _SEPARATOR = "\x1f"
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-ITEM_NAMES = frozenset(
-    [
-        "item",
-        "movie",
-        "film",
-        "book",
-        "product",
-        "song",
-        "track",
-        "artist",
-        "game",
-        "article",
-        "word",
-        "term",
-        "token",
-        "tag",
-        "gene",
-        "feature",
-    ]
-)
+ITEM_NAMES = {"item", "movie", "film", "book", "product", "song", "track", "artist", "game", "article"}
+ITEM_NAMES |= {"word", "term", "token", "tag", "gene", "feature"}
 # Two such names make the first line a header even where nothing below is a number.
 KEY_NAMES = {"id", "user", "person", "friend", "name", "node", "vertex", "who", "whom", "left", "right", *ITEM_NAMES}
 KEY_NAMES |= {"source", "target", "src", "dst", "from", "to"}
