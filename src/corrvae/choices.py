@@ -50,14 +50,7 @@ class Choice(NamedTuple):
 
 
 def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
-    """Return what each parameter that is "auto" stands for, given the data.
-
-    Parameters
-    ----------
-    parameters
-        Those of the estimator.
-    table
-        Features and graph.
+    """Return what each parameter of the estimator that is "auto" stands for, given the data.
 
     Examples
     --------
@@ -88,13 +81,7 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
 
 
 def make_scaling(matrix: Matrix, likelihood: Any, counts: Literal["raw", "presence", "log"]) -> Scaling:
-    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` says.
-
-    Examples
-    --------
-    >>> make_scaling(np.array([[1.0], [3.0]]), "gaussian", "raw").location
-    array([2.])
-    """
+    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` says."""
     if likelihood != "gaussian":
         return Scaling(counts)
     mean, square, _ = column_moments(matrix)
@@ -177,35 +164,12 @@ def _warmup_steps(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
 
 
 def has_automatic_length(parameters: Mapping[str, Any]) -> bool:
-    """Return whether the length of training is chosen from the data: neither epochs nor steps were given.
-
-    Examples
-    --------
-    >>> has_automatic_length({"max_epochs": 40, "max_steps": None})
-    False
-    """
+    """Return whether the length of training is chosen from the data: neither epochs nor steps were given."""
     return parameters.get("max_steps") is None and "max_epochs" in parameters and parameters["max_epochs"] == "auto"
 
 
 def find_problems(posterior: Posterior, graph: CorrelationGraph | None, history: History, stopped: str) -> list[str]:
-    """Return a sentence for each thing that is wrong with a fit of some size, with the cure.
-
-    Parameters
-    ----------
-    posterior
-        Of the training rows.
-    graph
-        The training graph.
-    history
-        The evaluations; with fewer than ten there was too little training to judge.
-    stopped
-        Why training ended.
-
-    Examples
-    --------
-    >>> find_problems(Posterior(np.zeros((2, 1)), np.ones((2, 1))), None, History(), "finished")
-    []
-    """
+    """Return a sentence, with the cure, for each thing that is wrong with a fit of enough rows and evaluations."""
     if history.n_rows < 10 or len(posterior.mean) < _ENOUGH_ROWS:
         return []
     found = []

@@ -67,19 +67,10 @@ class Table:
 def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing: bool = False) -> Table:
     """Read X for a scikit-learn estimator, and check that it holds numbers.
 
-    Parameters
-    ----------
-    estimator
-        Learns the number and names of the columns (`reset`), or has learned them.
-    X
-        Array, memory map, SciPy matrix, pandas or polars frame (wide or long), AnnData, PyTorch Geometric's ``Data``,
-        path, or `corrvae.io.Features`.
-    ids
-        Ids of the rows; ``None``: those that X has (index of a pandas frame, `Features.ids`, ``obs_names``).
-    reset
-        Whether to learn columns, or to compare with those learned.
-    missing
-        Whether NaN stands for a missing entry.
+    X is an array, memory map, SciPy matrix, pandas or polars frame (wide or long), AnnData, PyTorch Geometric's
+    ``Data``, path, or `corrvae.io.Features`; without `ids`, its own are used. With `reset` the estimator learns the
+    number and names of the columns, otherwise they are compared with those it has learned. `missing`: NaN stands for a
+    missing entry.
 
     Examples
     --------
@@ -309,13 +300,7 @@ def shape_of(matrix: Matrix) -> tuple[int, int]:
 
 
 def row_totals(matrix: Matrix, scaling: Scaling | None = None) -> Float[np.ndarray, " rows"]:
-    """Return the sum of each row in the model's units, missing entries left out.
-
-    Examples
-    --------
-    >>> row_totals(np.array([[1.0, 2.0], [np.nan, 3.0]]))
-    array([3., 3.])
-    """
+    """Return the sum of each row in the model's units, missing entries left out."""
     units = Scaling() if scaling is None else scaling
     return np.concatenate([_totals(units(piece)) for _, piece in _pieces(matrix)])
 
@@ -329,13 +314,7 @@ class Moments(NamedTuple):
 
 
 def column_moments(matrix: Matrix, scaling: Scaling | None = None) -> Moments:
-    """Return the moments of each column in the model's units.
-
-    Examples
-    --------
-    >>> column_moments(np.array([[1.0, 2.0], [3.0, np.nan]]))
-    Moments(mean=array([2., 2.]), square=array([5., 4.]), known=array([1. , 0.5]))
-    """
+    """Return the moments of each column in the model's units."""
     n_rows, n_columns = shape_of(matrix)
     units = Scaling() if scaling is None else scaling
     sums, squares, missing = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
@@ -354,24 +333,12 @@ def column_moments(matrix: Matrix, scaling: Scaling | None = None) -> Moments:
 
 
 def count_entries(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
-    """Return the number of entries of each row that are neither zero nor missing.
-
-    Examples
-    --------
-    >>> count_entries(np.array([[1.0, 2.0], [np.nan, 0.0]]))
-    array([2, 0])
-    """
+    """Return the number of entries of each row that are neither zero nor missing."""
     return np.concatenate([_totals(_filled(piece)).astype(np.int64) for _, piece in _pieces(matrix)])
 
 
 def digest(matrix: Matrix) -> str:
-    """Return a hash of a matrix's shape and entries, by which the data of a fit are recognised.
-
-    Examples
-    --------
-    >>> digest(np.eye(3)) == digest(np.eye(3)), digest(np.eye(3)) == digest(2 * np.eye(3))
-    (True, False)
-    """
+    """Return a hash of a matrix's shape and entries, by which the data of a fit are recognised."""
     code = blake2b(repr(shape_of(matrix)).encode(), digest_size=16)
     for _, piece in _pieces(matrix):
         parts = (piece.indptr, piece.indices, piece.data) if isinstance(piece, sparse.csr_array) else (piece,)
@@ -381,26 +348,14 @@ def digest(matrix: Matrix) -> str:
 
 
 def own_copy(matrix: Matrix) -> Matrix:
-    """Return a copy in float32, so that it does not change with the user's; a memory map is returned itself.
-
-    Examples
-    --------
-    >>> own_copy(np.eye(2)).dtype
-    dtype('float32')
-    """
+    """Return a copy in float32, so that it does not change with the user's; a memory map is returned itself."""
     if isinstance(matrix, sparse.csr_array):
         return matrix if is_mapped(matrix.data) else sparse.csr_array(matrix, dtype=np.float32, copy=True)
     return matrix if is_mapped(matrix) else np.array(matrix, dtype=np.float32)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " rows"] | None:
-    """Return a weight for each row: finite, not negative, not all zero; ``None`` stays ``None``.
-
-    Examples
-    --------
-    >>> check_weights([1, 2], 2)
-    array([1., 2.])
-    """
+    """Return a weight for each row: finite, not negative, not all zero; ``None`` stays ``None``."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)

@@ -75,15 +75,7 @@ def command(
     """Add a function to the program; its parameters are the command's arguments and options, its docstring the help.
 
     Errors inside become one sentence and an exit code. A parameter ``quiet`` silences `notify` and warnings.
-
-    Parameters
-    ----------
-    group : typer.Typer
-        Where to add it.
-    name : str, optional
-        The command's name, if not the function's.
-    interrupted : callable, optional
-        Returns what to print after an interrupt, from the command's parameters.
+    `interrupted` returns what to print after an interrupt, from the command's parameters.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:

@@ -77,15 +77,7 @@ def draw_run(
 
 
 def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:
-    """Return the values of a column of a table (CSV, TSV or Parquet) by the ids of points; ids are in its first column.
-
-    Parameters
-    ----------
-    ids : ndarray
-        Ids of the points; rows of other ids are left out.
-    path, column : Path, str
-        The table and the name of the column.
-    """
+    """Return a column of a table (CSV, TSV or Parquet) by the ids of points, which are in the table's first column."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 

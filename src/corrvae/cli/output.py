@@ -76,18 +76,7 @@ def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
 
 
 def write_answer(table: "pa.Table", out: Path | None, *, as_json: bool, **facts: Any) -> None:
-    """Write a table to its file or to stdout.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    out : Path or None
-        The file.
-    as_json : bool
-        Print a JSON document: the facts with the table's rows, or with the name of the file.
-    **facts
-        What holds for the whole table; columns of these names are left out of the document's rows.
-    """
+    """Write a table to a file or to stdout; `facts` hold for the whole table, and are no columns of a JSON document."""
     from corrvae.io import write_table
 
     if not is_main():

@@ -33,23 +33,10 @@ def principal_components(
     seed: int = 0,
     project: Any = None,
 ) -> Float[np.ndarray, "rows dim"]:
-    """Project rows on the directions in which they vary most.
+    """Project rows, of X or of `project`, on the directions in which X varies most.
 
-    Parameters
-    ----------
-    X
-        Features, dense or sparse; they stay sparse without `center`.
-    n_components
-        Number of directions.
-    weighting
-        ``"idf"`` multiplies each column with ``log((1 + n) / (1 + m)) + 1`` where m of the n rows have it, so that one
-        that every row has is unchanged.
-    center
-        Subtract the columns' means first (principal component analysis); without, it is latent semantic analysis.
-    seed
-        Of the randomised solver.
-    project
-        Rows to project instead of those of X; they do not influence the directions.
+    With weighting "idf" each column is multiplied by ``log((1 + n) / (1 + m)) + 1`` where m of the n rows have it.
+    Without `center` it is latent semantic analysis, and sparse features stay sparse.
 
     Examples
     --------
@@ -94,20 +81,7 @@ def graph_sage(
     """Embed vertices by two rounds of mean aggregation, trained so that neighbours have large inner products.
 
     The loss of an edge (u, v) is ``-log s(z_u . z_v) - sum over Q random w of log s(-z_u . z_w)`` with s the logistic
-    function; embeddings have length 1.
-
-    Parameters
-    ----------
-    X
-        Features, dense or sparse.
-    graph
-        The graph to aggregate over and to learn from: training edges only.
-    n_components, hidden, n_negatives
-        Width of the embedding and of the layer between, and random vertices against each edge (Q).
-    n_steps, edge_batch, learning_rate
-        Steps of Adam, edges that each draws, and their size.
-    seed, on_step
-        Of weights and draws; called with the number of steps taken and the loss.
+    function and Q = `n_negatives`; embeddings have length 1. `on_step` is called with the steps taken and the loss.
     """
     layer = _geometric_layers().SAGEConv
     generator = torch.Generator().manual_seed(seed)
@@ -148,14 +122,7 @@ def variational_graph(
     """Embed vertices as the means of a variational graph auto-encoder with two rounds of graph convolution.
 
     A round multiplies with ``D^-1/2 (A + I) D^-1/2``, where D holds the row sums of A + I. The first layer's bias comes
-    before it, as a feature would that every vertex has.
-
-    Parameters
-    ----------
-    X, graph, n_components, hidden, seed, on_step
-        As in `graph_sage`.
-    n_steps, learning_rate
-        Steps of Adam and their size. Each reads every edge and as many random pairs.
+    before it, as a feature would that every vertex has. A step of Adam reads every edge and as many random pairs.
     """
     geometric = _geometric_layers()
     generator = torch.Generator().manual_seed(seed)

@@ -43,18 +43,9 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
 
 
 def score_clustering(posterior: Posterior, metric: Metric, labels: Shaped[np.ndarray, " points"]) -> dict[str, float]:
-    """Cut points in two by their distances, and compare with the true groups.
+    """Cut points in two by a squared distance, and compare with the true groups.
 
     The distances are one n-by-n matrix of 4-byte numbers, 400 MB for 10,000 points.
-
-    Parameters
-    ----------
-    posterior
-        The points.
-    metric
-        A squared distance: "expected_distance" or "mean_distance".
-    labels
-        The true groups.
 
     Examples
     --------

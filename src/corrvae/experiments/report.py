@@ -35,20 +35,7 @@ Models = dict[str, list[Record]]
 
 
 def write_report(results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Write the report on a folder of results, whole or not at all.
-
-    Parameters
-    ----------
-    results
-        The folder in which `corrvae reproduce` left its records.
-    out
-        The file to write; ``None``: ``report.html`` in that folder.
-
-    Returns
-    -------
-    pathlib.Path
-        Where it is.
-    """
+    """Write the report on a folder of records, whole or not at all, and return its path."""
     folder = Path(results)
     if not folder.is_dir():
         raise FolderError(folder, "is not a folder" if folder.exists() else "there is no such folder")

@@ -100,14 +100,7 @@ def reproduce(
 def demo(out: str | os.PathLike[str] = "corrvae-demo", *, quiet: bool = False) -> Tally:
     """Train a VAE, CVAE_ind and CVAE_corr on a small tree, print how well each finds its groups, write a report.
 
-    Runs that have a record in the folder are skipped.
-
-    Parameters
-    ----------
-    out
-        Folder of results and report.
-    quiet
-        Print nothing.
+    Runs that have a record in the folder `out` are skipped.
     """
     from corrvae.experiments.report import write_report
 

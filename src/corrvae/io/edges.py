@@ -229,13 +229,7 @@ def read_pairs(
 
 
 def read_ids(path: str | os.PathLike[str]) -> Shaped[np.ndarray, " ids"]:
-    """Read ids from a text file with one on each line, or the first of several columns; a first line "id" is a header.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    """
+    """Read ids from a text file, one on each line, or the first of several columns; a first line "id" is a header."""
     path = Path(path)
     with open_binary(path) as stream:
         try:

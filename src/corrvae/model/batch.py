@@ -25,18 +25,7 @@ class Shuffled:
     """Batches of distinct indices: each epoch is a shuffle of all, cut into batches.
 
     Each batch by itself is a uniform draw without replacement. What is left at the end of an epoch, too little for a
-    batch, is not drawn in it. With `n_pieces` nothing is left; the batches then differ in size by one at most.
-
-    Parameters
-    ----------
-    count
-        Number of indices.
-    batch
-        How many to draw at a time; all, if there are fewer.
-    seed
-        Of the shuffles.
-    n_pieces
-        Cut each epoch into so many batches instead.
+    batch, is not drawn in it. With `n_pieces` nothing is left: each epoch is cut into so many batches.
 
     Examples
     --------

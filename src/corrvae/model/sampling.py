@@ -34,17 +34,6 @@ def sample_latent(
 ) -> Float[np.ndarray, "points dim"]:
     """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise.
 
-    Parameters
-    ----------
-    tau
-        Correlation along an edge, in each dimension.
-    n_points
-        Number of points.
-    forest
-        Edges of the forest; points without an edge are independent.
-    generator
-        Source of randomness.
-
     Examples
     --------
     >>> sample_latent(np.full(4, 0.9), 3, np.array([[0, 1]]), np.random.default_rng(0)).shape

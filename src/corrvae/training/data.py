@@ -150,21 +150,10 @@ def _renumber(augment: Augment, rows: np.ndarray) -> Augment:
 
 
 def hold_out(n_vertices: int, edges: Int[np.ndarray, "edges 2"] | None, share: float, seed: int) -> np.ndarray:
-    """Return a mask of vertices to hold out, a share of all at random.
+    """Return a mask of vertices to hold out, a share of all at random; at least one is held out, and one is not.
 
     Small connected components (pairs, for instance) are held out whole, so that their edges are not lost. Of large ones
     single vertices are held out. Every vertex has about the same chance.
-
-    Parameters
-    ----------
-    n_vertices
-        Number of vertices.
-    edges
-        The graph's edges, if there is a graph.
-    share
-        Share of the vertices, between 0 and 1. At least one is held out, and at least one is not.
-    seed
-        Of the draw.
 
     Examples
     --------

@@ -162,20 +162,8 @@ def train(
 class Run:
     """A run between two steps: all that a checkpoint holds.
 
-    Attributes
-    ----------
-    step : int
-        Steps taken.
-    history : History
-        The evaluations.
-    best_step, best_weights
-        The best evaluation on validation data, and a copy of the weights at it.
-    stopped : str or None
-        Why the run is over; ``None`` while it is not.
-    between_steps : bool
-        Whether the state is one to save: not while a step is being taken.
-    checkpoint : pathlib.Path or None
-        Where the state was last saved.
+    `stopped` is why the run is over, `best_step` and `best_weights` are the best evaluation on validation data,
+    `between_steps` is false while a step is being taken, and `checkpoint` is where the state was last saved.
     """
 
     checkpoint: Path | None
@@ -351,13 +339,7 @@ class Run:
 
 
 def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    """Return callbacks as a tuple; raise a `TypeError` if one cannot be called.
-
-    Examples
-    --------
-    >>> check_callbacks([print])
-    (<built-in function print>,)
-    """
+    """Return callbacks as a tuple; raise a `TypeError` if one cannot be called."""
     if callable(callbacks) or not hasattr(callbacks, "__iter__"):
         raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}")
     for position, callback in enumerate(callbacks):
@@ -367,13 +349,7 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of this name; "auto" takes CUDA, then MPS, then the CPU.
-
-    Examples
-    --------
-    >>> choose_device("cpu")
-    device(type='cpu')
-    """
+    """Return the device of this name; "auto" takes CUDA, then MPS, then the CPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:

@@ -14,21 +14,7 @@ OBJECTIVE = "the objective"  # blamed if no single term is
 def evaluate(model: CorrelatedModel, data: TrainingData, *, seed: int = 0, step: int = 0) -> dict[str, float]:
     """Return the objective's terms and total over `exhaustive` data, with the same draws and noise at every call.
 
-    Parameters
-    ----------
-    model
-        The model, used in evaluation mode.
-    data
-        The data, in pieces.
-    seed
-        Of the latent noise.
-    step
-        Steps taken so far, for the error message.
-
-    Raises
-    ------
-    TrainingError
-        If a term is infinite or not a number.
+    `step` is named by the `TrainingError` that a term raises if it is infinite or not a number.
     """
     sums: dict[str, float] = {}
     pieces = data.n_pieces or data.vertex_draws.per_epoch

@@ -29,12 +29,7 @@ _WINDOW = 10  # iterations whose gain must be negligible too, where the eigenval
 class LaplacianSolver:
     """Solver for one weighted graph, connected or not, in which every vertex has an edge.
 
-    Attributes
-    ----------
-    smallest_eigenvalue : float
-        Estimated, of the normalised Laplacian, zeros left out.
-    dtype : numpy.dtype
-        Single precision for well-connected graphs, double for others.
+    It works in single precision for well-connected graphs, in double for others.
     """
 
     def __init__(

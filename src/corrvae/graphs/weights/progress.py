@@ -29,10 +29,7 @@ class Cancelled(Exception):  # noqa: N818
 class Monitor:
     """What a worker thread is doing.
 
-    Attributes
-    ----------
-    control : numpy.ndarray
-        ``control[STOP]`` is set to 1 to ask for an early return; ``control[DONE]`` counts the work of this phase.
+    ``control[STOP]`` is set to 1 to ask for an early return; ``control[DONE]`` counts the work of this phase.
     """
 
     def __init__(self) -> None:
@@ -55,12 +52,8 @@ class Monitor:
 def watch(work: Callable[[Monitor], _Result], *, progress: bool | None = None) -> _Result:
     """Call ``work(monitor)`` on a worker thread; return its result or raise its error.
 
-    Parameters
-    ----------
-    work
-        It should pass ``monitor.control`` to its kernels and call ``monitor.phase`` as it proceeds.
-    progress
-        Show a bar once two seconds have passed. None: only when standard error is a terminal.
+    The work passes ``monitor.control`` to its kernels and calls ``monitor.phase`` as it proceeds. A bar is shown once
+    two seconds have passed; with progress None only when standard error is a terminal.
     """
     monitor = Monitor()
     outcome: Future[_Result] = Future()

@@ -26,17 +26,7 @@ _MOST_BLOCKS = 1 << 12
 
 @dataclass(frozen=True)
 class Sketch:
-    """Estimated resistances across the edges of a structure.
-
-    Attributes
-    ----------
-    resistances, standard_errors
-        Of each edge of the graph; zero where the structure has no edge. Standard errors are those of the weights.
-    n_projections
-        Number of random directions.
-    converged
-        Whether every solve reached its tolerance.
-    """
+    """Estimated resistances across the edges of a structure, zero for other edges; standard errors of the weights."""
 
     resistances: Float[np.ndarray, " edges"]
     standard_errors: Float[np.ndarray, " edges"]
