@@ -116,3 +116,16 @@ def exact_resistances(conductances: np.ndarray) -> np.ndarray:
                 rows[r] = [x - rows[r][k] * y for x, y in zip(rows[r], rows[k], strict=True)]
     inverse = [[Fraction(0)] * n, *([Fraction(0), *row[n - 1 :]] for row in rows)]
     return np.array([[float(inverse[i][i] + inverse[j][j] - 2 * inverse[i][j]) for j in range(n)] for i in range(n)])
+
+
+def exact_log_forests(conductances: np.ndarray) -> float:
+    """Logarithm of the sum over spanning trees of a connected graph, by star-mesh elimination in fractions."""
+    c = [[Fraction(float(value)) for value in row] for row in conductances]
+    total = 0.0
+    for v in range(len(c) - 1, 0, -1):
+        pivot = sum(c[v][:v])
+        total += np.log(float(pivot))
+        for a in range(v):
+            for b in range(v):
+                c[a][b] += c[v][a] * c[v][b] / pivot if a != b else 0
+    return total

@@ -11,7 +11,7 @@ from corrvae.graphs.weights.kernels import dense
 from corrvae.graphs.weights.kernels.ordering import choose_cuts
 from corrvae.graphs.weights.pattern import order_pieces, split_into_pieces
 from corrvae.graphs.weights.progress import Cancelled, Monitor
-from support.elimination import conductance_matrix, exact_resistances, matrix_resistances
+from support.elimination import conductance_matrix, exact_log_forests, exact_resistances, matrix_resistances
 from support.resistance import conductances_of, from_networkx, scale_free, solved_weights, two_communities
 
 
@@ -27,7 +27,7 @@ def meshes(monkeypatch):
 
     def noted(core, control):
         seen.append(len(core))
-        star_mesh(core, control)
+        return star_mesh(core, control)
 
     monkeypatch.setattr(dense, "star_mesh_resistances", noted)
     return seen
@@ -52,9 +52,9 @@ def test_a_sparse_core_becomes_its_resistances(meshes):
 
 def test_a_badly_scaled_core_keeps_its_digits(meshes):
     core = conductance_matrix(two_communities(5))
-    expected = exact_resistances(core)
+    expected, log_forests = exact_resistances(core), exact_log_forests(core)
     monitor = Monitor()
-    invert_core(core, monitor)
+    assert np.isclose(invert_core(core, monitor), log_forests, rtol=1e-12)
     assert meshes == [10]
     assert monitor.label == "core of 10 vertices, badly scaled"
     assert np.allclose(core, expected, rtol=1e-12, atol=0.0)
@@ -95,12 +95,12 @@ def test_pieces_without_a_core_share_a_structure():
 
     truth = solved_weights(graph) / graph.conductances
     for structure in structures:  # each writes its own edges only
-        resistances = solve_exact([structure], graph.conductances, 1, monitor)
+        resistances, _ = solve_exact([structure], graph.conductances, 1, monitor)
         mine = np.zeros(graph.n_edges, bool)
         mine[structure.later_edges] = True
         assert np.allclose(resistances[mine], truth[mine], rtol=1e-9)
         assert np.all(resistances[~mine] == 0.0)
-    assert np.allclose(solve_exact(structures, graph.conductances, 1, monitor), truth, rtol=1e-9)
+    assert np.allclose(solve_exact(structures, graph.conductances, 1, monitor)[0], truth, rtol=1e-9)
     without = build_structures(pieces, ordering, cuts, np.array([0, 2]), monitor)
     assert len(without) == 2
 

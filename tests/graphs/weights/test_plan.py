@@ -26,6 +26,23 @@ def test_exact_weights_are_shares_of_forests(graph):
     assert np.allclose(weights, forest_weights(graph, enumerate_forests(graph)), atol=1e-12)
 
 
+@given(graphs(max_vertices=6))
+def test_log_forests_is_the_sum_over_forests(graph):
+    shares = np.log(conductances_of(graph)) @ enumerate_forests(graph).T
+    for result in (spanning_weights(graph), SpanningPlan(graph, method="exact").solve()):
+        assert np.isclose(result.log_forests, np.logaddexp.reduce(shares), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("conductance_seed", [None, 1])
+def test_log_forests_of_a_dense_core(conductance_seed):
+    graph = scale_free(600, conductance_seed)
+    matrix = conductance_matrix(graph)
+    laplacian = np.diag(matrix.sum(1)) - matrix
+    expected = np.linalg.slogdet(laplacian[1:, 1:])[1]
+    assert np.isclose(spanning_weights(graph, "exact").log_forests, expected, rtol=1e-10)
+    assert spanning_weights(graph, "sketch").log_forests is None
+
+
 @given(graphs(max_vertices=40))
 @settings(max_examples=60)
 def test_exact_weights_are_resistances(graph):
@@ -276,7 +293,7 @@ def test_dense_weights_are_shares_of_all_forests(graph):
     graph = CorrelationGraph(graph.edges, graph.n_vertices)  # without conductances
     if graph.n_edges == 0:
         return
-    np.testing.assert_allclose(dense_weights(graph), enumerate_forests(graph).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(dense_weights(graph)[0], enumerate_forests(graph).mean(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +301,7 @@ def test_dense_weights_are_shares_of_all_forests(graph):
     [(nx.complete_graph(400), 2 / 400), (nx.cycle_graph(1500), 1499 / 1500), (nx.path_graph(1000), 1.0)],
 )
 def test_dense_weights_of_known_graphs(made, expected):
-    found = dense_weights(CorrelationGraph.from_networkx(made))
+    found, _ = dense_weights(CorrelationGraph.from_networkx(made))
     np.testing.assert_allclose(found, expected, rtol=1e-11)
     assert (found == 1.0).all() == (expected == 1.0)
 
@@ -292,7 +309,7 @@ def test_dense_weights_of_known_graphs(made, expected):
 def test_dense_weights_of_bridges_are_exactly_one_and_their_sum_is_known():
     made = nx.disjoint_union(nx.lollipop_graph(30, 200), nx.barbell_graph(40, 3))
     graph = CorrelationGraph.from_networkx(made)
-    found = dense_weights(graph)
+    found, _ = dense_weights(graph)
     bridges = {frozenset(edge) for edge in nx.bridges(made)}
     assert [weight == 1.0 for weight in found] == [frozenset(pair) in bridges for pair in graph.id_pairs.tolist()]
     assert found.sum() == pytest.approx(graph.n_vertices - 2, rel=1e-12)

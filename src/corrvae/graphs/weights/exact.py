@@ -42,40 +42,51 @@ def build_structures(
 
 def solve_exact(
     structures: list[Structure], conductances: Float[np.ndarray, " edges"], n_threads: int, monitor: Monitor
-) -> Float[np.ndarray, " edges"]:
-    """Return the resistance across every edge of the structures, zero for other edges."""
+) -> tuple[Float[np.ndarray, " edges"], float]:
+    """Return the resistance across every edge of the structures, zero for other edges, and log Z of the structures.
+
+    Z is the sum over the spanning trees of each piece of the products of their conductances. By the matrix tree theorem
+    it is the product of the pivots D of the elimination, and of the same for the core.
+    """
     resistances = np.zeros(conductances.size)
     has_core = any(structure.core_size for structure in structures)
     with limit_blas_threads(n_threads, monitor) if has_core else nullcontext():
-        for structure in structures:
-            _solve_structure(structure, conductances, resistances, monitor)
-    return resistances
+        log_z = [_solve_structure(structure, conductances, resistances, monitor) for structure in structures]
+    return resistances, float(sum(log_z))
 
 
-def _solve_structure(structure: Structure, conductances: np.ndarray, resistances: np.ndarray, monitor: Monitor) -> None:
+def _solve_structure(
+    structure: Structure, conductances: np.ndarray, resistances: np.ndarray, monitor: Monitor
+) -> float:
     n_positions = structure.columns.size - 1
     monitor.phase("eliminating", n_positions)
     elimination = eliminate(structure, conductances, monitor.control)
     monitor.check()
-    core = np.zeros((0, 0))
+    core, log_z = np.zeros((0, 0)), _log_pivots(elimination.inverse_sums)
     if structure.core_size:
         monitor.phase(f"core of {structure.core_size:,} vertices")
         core = dense_core(structure, elimination, conductances, monitor.control)
         monitor.check()
-        invert_core(core, monitor)
+        log_z += invert_core(core, monitor)
     monitor.phase("substituting back", n_positions)
     back_substitute(structure, elimination, core, np.zeros((0, 0), np.float32), monitor.control)
     monitor.check()
     read_resistances(structure, elimination.values, core, resistances)
+    return log_z
 
 
-def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> None:
-    """Turn the conductances of a core into resistances, in place.
+def _log_pivots(inverse_sums: Float[np.ndarray, " positions"]) -> float:
+    """Return the sum of log D; the last vertex of a piece, and what is not eliminated, has none."""
+    return -float(np.log(inverse_sums[inverse_sums > 0.0]).sum())
+
+
+def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> float:
+    """Turn the conductances of a core into resistances, in place, and return its log Z.
 
     By Cholesky factor and inverse; by star-mesh elimination where the conductances are scaled too badly for that.
     """
     if core.shape[0] == 1:
-        return
+        return 0.0
     scale = np.empty(core.shape[0])
     dense.normalised_laplacian(core, scale)
     monitor.check()
@@ -86,12 +97,15 @@ def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> None:
     if failed or condition(core.T, 2.0, uplo="U")[0] < _SMALLEST_RECIPROCAL_CONDITION:
         dense.restore_conductances(core)
         monitor.phase(f"core of {core.shape[0]:,} vertices, badly scaled", core.shape[0])
-        dense.star_mesh_resistances(core, monitor.control)
+        pivots = dense.star_mesh_resistances(core, monitor.control)
         monitor.check()
-        return
+        return _log_pivots(pivots)
+    # det(D^-1/2 L D^-1/2 + u u') is Z times sum(d) / product(d), with d = scale^-2
+    log_z = 2.0 * np.log(core.diagonal() / scale).sum() - np.log(np.sum(scale**-2.0))
     _invert_from_factor(core)
     monitor.check()
     dense.resistances_from_inverse(core, scale)
+    return float(log_z)
 
 
 def _invert_from_factor(core: np.ndarray) -> None:

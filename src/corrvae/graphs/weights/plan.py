@@ -55,6 +55,9 @@ class SpanningWeights:
         1 - delta; for all edges at once with ``simultaneous=True``.
     standard_errors : numpy.ndarray or None
         Estimated, of each weight, when sketched; zero where exact.
+    log_forests : float or None
+        When exact: the logarithm of the sum over all maximal acyclic subgraphs of the product of their conductances.
+        Without conductances that is the logarithm of their number.
     n_draws : int
         Random projections or forests used.
     seconds : float
@@ -71,6 +74,7 @@ class SpanningWeights:
     n_draws: int = 0
     seconds: float = 0.0
     standard_errors: Float[np.ndarray, " edges"] | None = field(default=None, repr=False)
+    log_forests: float | None = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.weights, dtype=dtype, copy=copy)
@@ -138,10 +142,16 @@ def spanning_weights(
     small = graph.conductances is None and 0 < graph.n_vertices <= LARGEST_DENSE
     if small and method in ("auto", "exact") and memory_budget is None:
         begun = time.perf_counter()
-        weights, core_size = dense_weights(graph), graph.n_vertices - graph.n_connected
-        route = f"exact: dense inverse of {core_size:,} vertices"
-        seconds = time.perf_counter() - begun
-        return SpanningWeights(weights=weights, method="exact", core_size=core_size, route=route, seconds=seconds)
+        weights, log_forests = dense_weights(graph)
+        core_size = graph.n_vertices - graph.n_connected
+        return SpanningWeights(
+            weights=weights,
+            method="exact",
+            core_size=core_size,
+            route=f"exact: dense inverse of {core_size:,} vertices",
+            seconds=time.perf_counter() - begun,
+            log_forests=log_forests,
+        )
     plan = SpanningPlan(
         graph,
         method=method,
@@ -156,12 +166,13 @@ def spanning_weights(
     return plan.solve()
 
 
-def dense_weights(graph: CorrelationGraph) -> Float[np.ndarray, " edges"]:
-    """Return the weights of a small graph without conductances, by one dense inverse.
+def dense_weights(graph: CorrelationGraph) -> tuple[Float[np.ndarray, " edges"], float]:
+    """Return the weights of a small graph without conductances and the logarithm of its number of forests.
 
     The weight of an edge is the effective resistance across it, from the inverse of the Laplacian without one vertex of
-    each component. An edge on a cycle of k edges has a weight of at most (k - 1) / k, since further edges only lower
-    the resistance. With n vertices, a weight above 1 - 1/n is therefore that of a bridge, exactly 1.
+    each component; the determinant of that matrix is the number of forests. An edge on a cycle of k edges has a weight
+    of at most (k - 1) / k, since further edges only lower the resistance. With n vertices, a weight above 1 - 1/n is
+    therefore that of a bridge, exactly 1.
     """
     n, (tails, heads) = graph.n_vertices, graph.edges.T
     laplacian = np.diag(graph.degrees.astype(np.float64))
@@ -170,13 +181,14 @@ def dense_weights(graph: CorrelationGraph) -> Float[np.ndarray, " edges"]:
     order = np.lexsort((-graph.degrees, graph.components))
     _, first = np.unique(graph.components[order], return_index=True)
     kept = np.setdiff1d(np.arange(n), order[first])
-    potential = np.zeros((n, n))
-    potential[np.ix_(kept, kept)] = np.linalg.inv(laplacian[np.ix_(kept, kept)])
+    grounded, potential = laplacian[np.ix_(kept, kept)], np.zeros((n, n))
+    factor = np.linalg.cholesky(grounded)
+    potential[np.ix_(kept, kept)] = np.linalg.inv(grounded)
     own = potential.diagonal()
     weights = own[tails] + own[heads] - (potential[tails, heads] + potential[heads, tails])
     weights[weights > 1.0 - 0.5 / n] = 1.0
     weights.flags.writeable = False
-    return weights
+    return weights, 2.0 * float(np.log(factor.diagonal()).sum())
 
 
 @final
@@ -235,8 +247,11 @@ class SpanningPlan:
         given = self.graph.conductances
         if conductances is not None:
             given = check_conductances(conductances, self.graph.edges, self.graph._ids)
-        scaled = None if given is None else _scaled(given)
+        scaled, exponent = (None, 0) if given is None else _scaled(given)
         result = watch(lambda monitor: self._solve(scaled, monitor), progress=self.progress)
+        if result.log_forests is not None:  # every forest has as many edges
+            n_edges = self.graph.n_vertices - self.graph.n_connected
+            result = replace(result, log_forests=result.log_forests + n_edges * exponent * np.log(2.0))
         seconds, self._seconds = self._seconds, 0.0  # the analysis counts once
         return replace(result, seconds=seconds + time.perf_counter() - begun)
 
@@ -324,12 +339,20 @@ class SpanningPlan:
                 n_draws=self._n_forests,
             )
         given = np.ones(self.graph.n_edges) if conductances is None else conductances
-        weights = given * exact.solve_exact(self._exact, given, self.n_threads, monitor)
+        resistances, log_forests = exact.solve_exact(self._exact, given, self.n_threads, monitor)
+        weights = given * resistances
         if self._sketch is not None:
             return self._solve_sketch(given, weights, monitor)
         core_size = max((structure.core_size for structure in self._exact), default=0)
         route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
-        return SpanningWeights(weights=self._finish(weights), method="exact", core_size=core_size, route=route)
+        log_forests += float(np.log(given[self._pieces.is_bridge]).sum())
+        return SpanningWeights(
+            weights=self._finish(weights),
+            method="exact",
+            core_size=core_size,
+            route=route,
+            log_forests=log_forests,
+        )
 
     def _solve_sketch(
         self, conductances: Float[np.ndarray, " edges"], weights: Float[np.ndarray, " edges"], monitor: Monitor
@@ -421,12 +444,13 @@ def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_b
         raise ValueError(f"n_threads must be a whole number of at least 1, not {n_threads!r}")
 
 
-def _scaled(conductances: np.ndarray) -> np.ndarray:
-    """Divide by a power of two, which changes no weight and no digit, so that sums stay within range."""
-    scaled = np.ldexp(conductances, -np.frexp(conductances.max())[1]) if conductances.size else conductances
+def _scaled(conductances: np.ndarray) -> tuple[np.ndarray, int]:
+    """Divide by a power of two, which changes no weight and no digit, so that sums stay within range; return both."""
+    exponent = int(np.frexp(conductances.max())[1]) if conductances.size else 0
+    scaled = np.ldexp(conductances, -exponent)
     if scaled.size and scaled.min() < np.finfo(float).tiny:
         raise ValueError(
             f"conductances from {conductances.min():.3g} to {conductances.max():.3g} differ by more than "
             "floating-point numbers can hold together; bring them closer"
         )
-    return scaled
+    return scaled, exponent

@@ -56,14 +56,14 @@ def resistances_from_inverse(core, scale):
 
 @njit(cache=True, nogil=True)
 def star_mesh_resistances(core, control):
-    """Turn conductances into resistances by star-mesh elimination: slow, and exact at any scaling."""
+    """Turn conductances into resistances by star-mesh elimination: slow, and exact at any scaling; return all 1 / D."""
     k = core.shape[0]
     inverse_sums = np.empty(k, np.float64)
     c = np.empty(k, np.float64)
     r = np.empty(k, np.float64)
     for v in range(k - 1, -1, -1):
         if control[STOP]:
-            return
+            return inverse_sums
         row = core[v]
         total = 0.0
         for a in range(v):
@@ -79,7 +79,7 @@ def star_mesh_resistances(core, control):
         control[DONE] += 1
     for v in range(k):
         if control[STOP]:
-            return
+            return inverse_sums
         for a in range(v):
             c[a] = core[v, a] * inverse_sums[v]
             r[a] = 0.0
@@ -95,3 +95,4 @@ def star_mesh_resistances(core, control):
             core[v, a] = resistance
             core[a, v] = resistance
         core[v, v] = 0.0
+    return inverse_sums
