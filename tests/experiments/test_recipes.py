@@ -4,7 +4,7 @@ import pytest
 
 from corrvae.experiments.models import make_estimator
 from corrvae.experiments.published import TASKS
-from corrvae.experiments.recipes import MIN_RATINGS, RECIPES, Entry, find_recipe, modernize
+from corrvae.experiments.recipes import MIN_RATINGS, RECIPES, Entry, find_recipe
 from corrvae.model.families import make_family
 from corrvae.scoring import METRICS
 
@@ -58,44 +58,6 @@ def test_unknown_names_raise_with_the_known_ones():
         find_recipe("links", "secret")
     with pytest.raises(ValueError, match=re.escape("no model 'gat'; it has vae, ind, corr, lsa")):
         find_recipe("matching", "paper").choose(["vae", "gat"])
-
-
-def test_settings_of_the_first_edition_are_translated():
-    old = {
-        "method": "cvae",
-        "parameters": {
-            "vertex_batch": 64,
-            "edge_batch": 256,
-            "posterior": "pairwise",
-            "pair_network": "metric",
-            "pair_hidden": [8],
-            "pair_batch": None,
-            "gamma": [0.0, 10.0],
-            "dropout": [0.0, 0.5],
-            "normalize": "l2",
-        },
-        "metric": "log_odds",
-        "redraw": True,
-    }
-    assert modernize(old) == {
-        "method": "cvae",
-        "parameters": {
-            "batch_size": 64,
-            "edge_batch_size": 256,
-            "family": "pairwise",
-            "family__network": "metric",
-            "family__hidden": [8],
-            "family__pair_batch": None,
-            "family__gamma_kl": 0.0,
-            "family__gamma_mi": 10.0,
-            "dropout": 0.0,
-            "family__dropout": 0.5,
-            "normalize": "l2",
-        },
-        "metric": "log_odds",
-        "augment": True,
-    }
-    assert modernize(modernize(old)) == modernize(old)
 
 
 def test_an_entry_without_a_family_is_independent():

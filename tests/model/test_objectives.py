@@ -28,7 +28,7 @@ def test_swapping_a_pair_changes_no_bit(seed, tau):
 def test_relabelling_vertices_changes_nothing(seed):
     points, edges = marginals(6, 5, seed), torch.tensor([[0, 1], [2, 5], [4, 3]])
     order = torch.randperm(6, generator=torch.Generator().manual_seed(seed))
-    moved, places = points.at(order), torch.argsort(order)
+    moved, places = Marginals(points.joint[order]), torch.argsort(order)
     prior = PairPrior.of(0.9, 5, torch.float64)
     torch.testing.assert_close(edge_term(moved, places[edges], prior), edge_term(points, edges, prior))
     torch.testing.assert_close(singleton_kl(moved), singleton_kl(points)[order])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import linear, softplus
 
-from corrvae.nn import Decoder, DenseRows, Encoder, Marginals
+from corrvae.nn import Decoder, DenseRows, Encoder
 
 
 def test_encoder_is_the_papers():
@@ -37,15 +37,6 @@ def test_the_standard_deviation_is_finite_and_above_its_floor(size):
     torch.nn.init.constant_(encoder.first.bias, size)
     stddev = encoder(DenseRows(torch.zeros(1, 2))).stddev
     assert float(stddev.detach()) == pytest.approx(max(size, 0.0) + 1e-4)
-
-
-def test_marginals_pick_rows():
-    mean, stddev = torch.randn(4, 3), torch.rand(4, 3)
-    marginals = Marginals.of(mean, stddev)
-    picked = marginals.at(torch.tensor([2, 0, 2]))
-    assert picked.mean.equal(mean[[2, 0, 2]])
-    assert picked.stddev.equal(stddev[[2, 0, 2]])
-    assert marginals.head(2).stddev.equal(stddev[:2])
 
 
 def test_floor_must_be_positive():

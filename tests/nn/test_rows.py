@@ -45,9 +45,10 @@ def test_row_operations_agree_with_the_dense_ones(matrix):
     torch.testing.assert_close(rows.sums(torch.square), dense.sums(torch.square))
     torch.testing.assert_close(rows.scale(factors).dense(), dense.scale(factors).dense())
     torch.testing.assert_close(rows.map(torch.tanh).dense(), dense.map(torch.tanh).dense())
-    for count in range(matrix.shape[0] + 1):
-        torch.testing.assert_close(rows.head(count).dense(), dense.head(count).dense())
-        assert rows.head(count).shape == dense.head(count).shape == (count, matrix.shape[1])
+    n_rows = matrix.shape[0]
+    for piece in (slice(start, stop) for start in range(n_rows + 1) for stop in range(start, n_rows + 1)):
+        torch.testing.assert_close(rows[piece].dense(), dense[piece].dense())
+        assert rows[piece].shape == dense[piece].shape == (piece.stop - piece.start, matrix.shape[1])
 
 
 @given(matrices())
@@ -80,8 +81,9 @@ def test_missing_entries_become_zeros_that_were_not_observed():
     assert dense.dense().tolist() == stored.dense().tolist() == [[1.0, 0.0], [0.0, 2.0]]
     assert dense.observed.tolist() == [[True, False], [True, True]]
     assert stored.observed.tolist() == [True, False, True]
-    assert dense.head(1).observed.tolist() == [[True, False]]
-    assert stored.head(1).observed.tolist() == [True, False]
+    assert dense[:1].observed.tolist() == [[True, False]]
+    assert stored[:1].observed.tolist() == [True, False]
+    assert stored[1:].observed.tolist() == [True]
 
 
 @pytest.mark.parametrize("target", [torch.float32, torch.device("cpu")])

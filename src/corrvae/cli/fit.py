@@ -54,11 +54,19 @@ def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> A
     return typer.Option(help=text, rich_help_panel=panel, metavar=metavar, **more)
 
 
+def _number(panel: str, text: str) -> Any:
+    return _option(panel, text, "NUMBER", parser=_number_or_word)
+
+
 def _number_or_word(value: Any) -> int | float | str:
     for kind in (int, float):
         with suppress(ValueError):
             return kind(value)
     return str(value)
+
+
+def _list(panel: str, text: str) -> Any:
+    return _option(panel, text, "WIDTHS", parser=_widths)
 
 
 def _widths(value: Any) -> tuple[int, ...]:
@@ -129,9 +137,7 @@ def fit(
     layout: LayoutOption = "auto",
     conductance: ConductanceOption = "auto",
     directed: DirectedOption = None,
-    n_components: Annotated[
-        Any, _option(_MODEL, "Dimension of the embedding; auto: from the rows.", "NUMBER", parser=_number_or_word)
-    ] = "auto",
+    n_components: Annotated[Any, _number(_MODEL, "Dimension of the embedding; auto: from the rows.")] = "auto",
     family: Annotated[
         str, _option(_MODEL, "independent, or pairwise: also learn how correlated any two points are; slower.")
     ] = "independent",
@@ -141,16 +147,9 @@ def fit(
     ] = "auto",
     tau: Annotated[
         Any,
-        _option(
-            _MODEL,
-            "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension.",
-            "NUMBER",
-            parser=_number_or_word,
-        ),
+        _number(_MODEL, "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension."),
     ] = "auto",
-    hidden: Annotated[
-        Any, _option(_MODEL, "Widths of the hidden layers, such as 600,200.", "WIDTHS", parser=_widths)
-    ] = (300,),
+    hidden: Annotated[Any, _list(_MODEL, "Widths of the hidden layers, such as 600,200.")] = (300,),
     normalize: Annotated[
         str,
         _option(
@@ -177,51 +176,29 @@ def fit(
     ] = "perceptron",
     gamma_kl: Annotated[float, _option(_PAIRS, "Strength of the singletons' KL in the regulariser.")] = 1.0,
     gamma_mi: Annotated[float, _option(_PAIRS, "Strength of the pairs' mutual information.")] = 1.0,
-    pair_hidden: Annotated[
-        Any, _option(_PAIRS, "Widths of the pair network's hidden layers.", "WIDTHS", parser=_widths)
-    ] = None,
+    pair_hidden: Annotated[Any, _list(_PAIRS, "Widths of the pair network's hidden layers.")] = None,
     pair_dropout: Annotated[float | None, _option(_PAIRS, "As --dropout; otherwise as the encoder.")] = None,
     pair_normalize: Annotated[str | None, _option(_PAIRS, "As --normalize; otherwise as the encoder.")] = None,
     pair_batch: Annotated[int | None, _option(_PAIRS, "Pairs of a step; otherwise all pairs of its rows.")] = None,
     max_epochs: Annotated[
-        Any,
-        _option(
-            _TRAINING,
-            "Passes over the rows; auto: until rows held out are explained no better.",
-            "NUMBER",
-            parser=_number_or_word,
-        ),
+        Any, _number(_TRAINING, "Passes over the rows; auto: until rows held out are explained no better.")
     ] = "auto",
     max_steps: Annotated[int | None, _option(_TRAINING, "Steps, in place of --max-epochs.")] = None,
-    batch_size: Annotated[Any, _option(_TRAINING, "Rows of a step.", "NUMBER", parser=_number_or_word)] = "auto",
-    edge_batch_size: Annotated[Any, _option(_TRAINING, "Edges of a step.", "NUMBER", parser=_number_or_word)] = "auto",
-    learning_rate: Annotated[Any, _option(_TRAINING, "Step size of Adam.", "NUMBER", parser=_number_or_word)] = "auto",
+    batch_size: Annotated[Any, _number(_TRAINING, "Rows of a step.")] = "auto",
+    edge_batch_size: Annotated[Any, _number(_TRAINING, "Edges of a step.")] = "auto",
+    learning_rate: Annotated[Any, _number(_TRAINING, "Step size of Adam.")] = "auto",
     warmup_steps: Annotated[
-        Any,
-        _option(
-            _TRAINING,
-            "Steps over which all terms but the reconstruction grow to full size.",
-            "NUMBER",
-            parser=_number_or_word,
-        ),
+        Any, _number(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
     ] = "auto",
     validation_fraction: Annotated[
         Any,
-        _option(
+        _number(
             _TRAINING,
             "Share of rows to hold out; the best weights on these are kept. auto: some, unless the length is given.",
-            "NUMBER",
-            parser=_number_or_word,
         ),
     ] = "auto",
     patience: Annotated[
-        Any,
-        _option(
-            _TRAINING,
-            "Evaluations without improvement after which training stops early.",
-            "NUMBER",
-            parser=_number_or_word,
-        ),
+        Any, _number(_TRAINING, "Evaluations without improvement after which training stops early.")
     ] = "auto",
     device: Annotated[str, _option(_TRAINING, "auto, cpu, cuda, cuda:1, mps.")] = "auto",
     random_state: Annotated[

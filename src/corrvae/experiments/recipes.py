@@ -253,34 +253,3 @@ _MATCHING = (
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType(
     {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING)}
 )
-
-
-def modernize(settings: Settings) -> dict[str, Any]:
-    """Return the settings in a record with today's names; records of the first edition have other ones."""
-    settings = dict(settings)
-    if "redraw" not in settings:
-        return settings
-    settings["augment"] = settings.pop("redraw")
-    if settings["method"] in ("vae", "cvae"):
-        old = {"normalize": "raw", **settings["parameters"]}
-        if "gamma" in old:
-            gamma = old.pop("gamma")
-            old["family__gamma_kl"], old["family__gamma_mi"] = gamma if isinstance(gamma, list) else (gamma, gamma)
-        if isinstance(old.get("dropout"), list):
-            old["dropout"], old["family__dropout"] = old["dropout"]
-        if old["normalize"] == "raw":
-            old["normalize"] = "none"
-        renamed = {_RENAMED.get(name, name): value for name, value in old.items()}
-        pairwise = renamed.get("family") == "pairwise"
-        settings["parameters"] = {k: v for k, v in renamed.items() if pairwise or not str(k).startswith("family__")}
-    return settings
-
-
-_RENAMED = {
-    "posterior": "family",
-    "pair_network": "family__network",
-    "pair_hidden": "family__hidden",
-    "pair_batch": "family__pair_batch",
-    "vertex_batch": "batch_size",
-    "edge_batch": "edge_batch_size",
-}

@@ -9,7 +9,6 @@ import os
 import platform
 import shutil
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -24,7 +23,7 @@ from typing import Any, final
 from corrvae import __version__
 from corrvae.errors import CorrvaeError, DataFileError
 from corrvae.experiments.published import TASKS
-from corrvae.experiments.recipes import Entry, Recipe, modernize
+from corrvae.experiments.recipes import Entry, Recipe
 from corrvae.experiments.records import Record, read_record, record_path, write_record
 
 # Called with what is being done, how much of it is done, and how much there is if that is known.
@@ -74,11 +73,10 @@ class Job:
         if not self.path.exists():
             return None
         record = read_record(self.path)
-        made = modernize(record.settings)
         wanted = json.loads(json.dumps(asdict(self.entry)))  # tuples are lists in a record
         for name in _COMPARED:
-            if made.get(name) != wanted[name]:
-                problem = f"was made with other settings ({name}: {made.get(name)!r}, and now {wanted[name]!r})"
+            if (made := record.settings.get(name)) != wanted[name]:
+                problem = f"was made with other settings ({name}: {made!r}, and now {wanted[name]!r})"
                 raise DataFileError(self.path, f"{problem}; remove it, or choose another --out")
         return record
 
@@ -251,11 +249,7 @@ def peak_megabytes() -> float:
         # unlike getrusage's, this number does not begin with the memory of the parent process
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="ignore").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-    if sys.platform == "win32":
-        import psutil
+    import psutil
 
-        return psutil.Process().memory_info().peak_wset / 2**20
-    import resource
-
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size / (2**20 if sys.platform == "darwin" else 2**10)
+    info: Any = psutil.Process().memory_info()
+    return getattr(info, "peak_wset", info.rss) / 2**20

@@ -117,10 +117,7 @@ class CorrelatedModel(nn.Module):
         noise = torch.randn(shape, generator=generator, dtype=joint.dtype, device=joint.device)
         mine = Marginals(joint[batch.drawn])
         z = torch.addcmul(mine.mean, mine.stddev, noise[batch.drawn])
-        targets = batch.rows.head(batch.drawn.stop)
-        if batch.drawn.start:
-            targets = targets.tail(batch.drawn.start)
-        log_prob = self.likelihood.log_prob(self.decoder(z), targets)
+        log_prob = self.likelihood.log_prob(self.decoder(z), batch.rows[batch.drawn])
         terms = Terms().add("reconstruction", 1.0, log_prob, batch.vertex_weights)
         return Autoencoded(rows, marginals, terms, singleton_kl(mine))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -22,9 +22,8 @@ class Marginals:
 
     Examples
     --------
-    >>> marginals = Marginals.of(torch.zeros(3, 2), torch.ones(3, 2))
-    >>> marginals.at(torch.tensor([0, 2])).mean.shape
-    torch.Size([2, 2])
+    >>> Marginals.of(torch.zeros(3, 2), torch.ones(3, 2)).mean.shape
+    torch.Size([3, 2])
     """
 
     joint: Float[Tensor, "vertices both"]
@@ -43,14 +42,6 @@ class Marginals:
     def stddev(self) -> Float[Tensor, "vertices dim"]:
         """The standard deviations."""
         return self.joint[:, self.joint.shape[1] // 2 :]
-
-    def at(self, positions: Int[Tensor, " picked"]) -> "Marginals":
-        """Return the rows at these positions, in this order."""
-        return Marginals(self.joint.index_select(0, positions))
-
-    def head(self, count: int) -> "Marginals":
-        """Return the first `count` rows."""
-        return Marginals(self.joint[:count])
 
 
 @final

@@ -76,12 +76,8 @@ class Rows(ABC):
         """Return the sum of each row, of f(entry) if a function with f(0) = 0 is given."""
 
     @abstractmethod
-    def head(self, count: int) -> "Rows":
-        """Return the first `count` rows, without copying."""
-
-    @abstractmethod
-    def tail(self, start: int) -> "Rows":
-        """Return the rows from `start` on, without copying."""
+    def __getitem__(self, rows: slice) -> "Rows":
+        """Return consecutive rows, without copying."""
 
     @abstractmethod
     def mask_missing(self) -> "Rows":
@@ -138,13 +134,8 @@ class DenseRows(Rows):
         """Return the sum of each row, of f(entry) if a function is given."""
         return (self.values if function is None else function(self.values)).sum(1)
 
-    def head(self, count: int) -> "DenseRows":
-        """Return the first `count` rows, without copying."""
-        return DenseRows(self.values[:count], None if self.observed is None else self.observed[:count])
-
-    def tail(self, start: int) -> "DenseRows":
-        """Return the rows from `start` on, without copying."""
-        return DenseRows(self.values[start:], None if self.observed is None else self.observed[start:])
+    def __getitem__(self, rows: slice) -> "DenseRows":
+        return DenseRows(self.values[rows], None if self.observed is None else self.observed[rows])
 
     def mask_missing(self) -> "DenseRows":
         """Mark NaN entries as missing."""
@@ -211,15 +202,6 @@ class SparsePattern:
         counts = torch.bincount(self.columns, minlength=self.n_columns)
         return order, self.row_of[order], torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
-    def head(self, count: int) -> "SparsePattern":
-        """Return the pattern of the first `count` rows."""
-        return SparsePattern(self.columns[: int(self.offsets[count])], self.offsets[: count + 1], self.n_columns)
-
-    def tail(self, start: int) -> "SparsePattern":
-        """Return the pattern of the rows from `start` on."""
-        begin = int(self.offsets[start])
-        return SparsePattern(self.columns[begin:], self.offsets[start:] - begin, self.n_columns)
-
     def to(self, device: torch.device) -> "SparsePattern":
         """Move the pattern to a device."""
         return SparsePattern(self.columns.to(device), self.offsets.to(device), self.n_columns)
@@ -285,17 +267,12 @@ class SparseRows(Rows):
         """Return the elements of a matrix at the positions of the stored entries."""
         return matrix.reshape(-1).index_select(0, self.pattern.flat)
 
-    def head(self, count: int) -> "SparseRows":
-        """Return the first `count` rows, without copying."""
-        pattern = self.pattern.head(count)
-        end = len(pattern.columns)
-        return SparseRows(self.values[:end], pattern, None if self.observed is None else self.observed[:end])
-
-    def tail(self, start: int) -> "SparseRows":
-        """Return the rows from `start` on, without copying."""
-        begin = int(self.pattern.offsets[start])
-        observed = None if self.observed is None else self.observed[begin:]
-        return SparseRows(self.values[begin:], self.pattern.tail(start), observed)
+    def __getitem__(self, rows: slice) -> "SparseRows":
+        start, stop, _ = rows.indices(self.shape[0])
+        offsets = self.pattern.offsets[start : stop + 1]
+        entries = slice(int(offsets[0]), int(offsets[-1]))
+        pattern = SparsePattern(self.pattern.columns[entries], offsets - offsets[0], self.shape[1])
+        return SparseRows(self.values[entries], pattern, None if self.observed is None else self.observed[entries])
 
     def mask_missing(self) -> "SparseRows":
         """Mark stored NaN entries as missing."""

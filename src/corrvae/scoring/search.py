@@ -5,11 +5,10 @@ they are made of), either may come first. Points whose rows are equal are evalua
 """
 
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isqrt
@@ -35,7 +34,8 @@ _KEPT = 2**29
 _FEW = 64
 # Pairs scored at a time; pairs whose ranks are counted at a time.
 _PAIRS, _COUNTED = 4096, 2048
-_SHOW_AFTER_SECONDS = 2.0
+# Blocks from which on a terminal shows a bar: about a second of work.
+_MANY_BLOCKS = 50
 
 
 @final
@@ -88,7 +88,7 @@ def nearest(
     exclude
         Candidates (columns) that queries (rows) leave out: the stored entries, whatever their values.
     progress
-        Show a bar; ``None``: on a terminal, once it takes long.
+        Show a bar; ``None``: on a terminal, if there is much to do.
     device
         Where blocks are evaluated; ``None``: where the pair network is, or on the CPU.
 
@@ -452,8 +452,9 @@ class _Sweep:
             for row in range(0, left.n_asked, self._n_rows)
             for column in range(row if self._is_mirrored else 0, right.n_groups, self._n_columns)
         ]
-        with _Bar(label, len(plan), progress) as bar, self._workers():
-            for done, (row, column) in enumerate(plan):
+        wanted = len(plan) >= _MANY_BLOCKS and sys.stderr.isatty() if progress is None else progress
+        with self._workers():
+            for row, column in _shown(plan, label) if wanted else plan:
                 row_end = min(row + self._n_rows, left.n_asked)
                 column_end = min(column + self._n_columns, right.n_groups)
                 costs = self._evaluate(left.points(row, row_end), right.points(column, column_end))
@@ -465,7 +466,6 @@ class _Sweep:
                 if self._is_mirrored and row < column < left.n_asked:
                     yield self._without_excluded(columns, rows, costs.T.clone(memory_format=torch.contiguous_format))
                 yield self._without_excluded(rows, columns, costs)
-                bar.update(done + 1)
 
     @contextmanager
     def _workers(self) -> Iterator[None]:
@@ -524,36 +524,13 @@ class _Sweep:
         return _Block(rows, columns, costs)
 
 
-@final
-class _Bar:
-    """A progress bar on standard error; with ``None`` only on a terminal, and once the work takes long."""
+def _shown(plan: list[tuple[int, int]], label: str) -> Iterable[tuple[int, int]]:
+    """Show a bar on standard error while blocks are gone through."""
+    from rich.console import Console
+    from rich.progress import track
 
-    def __init__(self, label: str, total: int, progress: bool | None) -> None:
-        self._label, self._total = label, total
-        self._wanted = sys.stderr.isatty() if progress is None else progress
-        self._from = time.monotonic() + (0.0 if progress else _SHOW_AFTER_SECONDS)
-        self._stack = ExitStack()
-        self._show: Callable[[int], None] | None = None
-
-    def __enter__(self) -> "_Bar":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def update(self, done: int) -> None:
-        """Show how many blocks are done."""
-        if self._show is None:
-            if not self._wanted or time.monotonic() < self._from:
-                return
-            from rich.console import Console
-            from rich.progress import Progress
-
-            console = Console(stderr=True)
-            bar = self._stack.enter_context(Progress(console=console, transient=console.is_terminal))
-            task = bar.add_task(self._label, total=self._total)
-            self._show = lambda done: bar.update(task, completed=done)
-        self._show(done)
+    console = Console(stderr=True)
+    return track(plan, label, console=console, transient=console.is_terminal)
 
 
 def _equal_rows(posterior: Posterior, correlated: bool) -> Int[np.ndarray, " points"]:
