@@ -26,9 +26,9 @@ Stopped = Literal["finished", "early", "interrupted"]
 
 # Most evaluations of a run, and most steps between two of validation data; otherwise there is one an epoch.
 _EVALUATIONS, _STEPS = 200, 500
-# Models up to so many multiplications a step, with fewer rows, train on one thread: with more, threads wait for each
-# other after every small product, above all beside other programs.
-_SMALL_STEP, _FEW_ROWS = 150_000_000, 2000
+# Models up to so many multiplications a step train on one thread: several gain little there, and beside other programs
+# they wait for each other after every product, ten times as long.
+_SMALL_STEP = 300_000_000
 # The steps of the last part, on all rows, for each step that led to the best weights.
 _LAST_PART = 0.5
 
@@ -401,10 +401,12 @@ def _catch_interrupt() -> Iterator[threading.Event]:
 @contextmanager
 def _limited_threads(model: CorrelatedModel, data: TrainingData) -> Iterator[None]:
     """Use one thread for small models."""
-    n_rows = min(data.n_vertices, data.batch_size + 2 * data.edge_batch_size)
-    products = n_rows * sum(parameter.numel() for parameter in model.parameters())
+    n_rows = data.batch_size  # that pass through all layers; the ends of edges only through the encoder
+    if not data.table.sparse_batches:
+        n_rows += 2 * data.edge_batch_size
+    products = min(n_rows, data.n_vertices) * sum(parameter.numel() for parameter in model.parameters())
     threads = torch.get_num_threads()
-    if data.n_vertices < _FEW_ROWS and products <= _SMALL_STEP:
+    if products <= _SMALL_STEP:
         torch.set_num_threads(1)
     try:
         yield

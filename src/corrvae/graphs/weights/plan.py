@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import lapack
 from scipy.special import ndtri
 
 from corrvae.graphs.edges import check_conductances
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "exact", "sketch", "sample"]
 
-# Vertices up to which one dense inverse is used, without numba: it takes a tenth of a second, while compiling the
-# elimination takes tens of seconds once.
-LARGEST_DENSE = 1500
+# Vertices up to which one dense inverse is used, without numba: it takes less than a second, while compiling the
+# elimination takes more than ten seconds once.
+LARGEST_DENSE = 3000
 _AFFORDABLE_SECONDS = 40.0  # predicted, on one core: past this `auto` sketches
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -139,7 +140,7 @@ def spanning_weights(
     ([0.667, 0.667, 0.667, 1.0], 'exact', 'rounding')
     """
     _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
-    small = graph.conductances is None and 0 < graph.n_vertices <= LARGEST_DENSE
+    small = graph.conductances is None and graph.n_edges > 0 and graph.n_vertices <= LARGEST_DENSE
     if small and method in ("auto", "exact") and memory_budget is None:
         begun = time.perf_counter()
         weights, log_forests = dense_weights(graph)
@@ -182,13 +183,15 @@ def dense_weights(graph: CorrelationGraph) -> tuple[Float[np.ndarray, " edges"],
     _, first = np.unique(graph.components[order], return_index=True)
     kept = np.setdiff1d(np.arange(n), order[first])
     grounded, potential = laplacian[np.ix_(kept, kept)], np.zeros((n, n))
-    factor = np.linalg.cholesky(grounded)
-    potential[np.ix_(kept, kept)] = np.linalg.inv(grounded)
+    factorise, invert = lapack.get_lapack_funcs(("potrf", "potri"), (grounded,))
+    factor, _ = factorise(grounded, lower=1)
+    log_forests = 2.0 * float(np.log(factor.diagonal()).sum())
+    potential[np.ix_(kept, kept)], _ = invert(factor, lower=1, overwrite_c=1)  # its lower triangle
     own = potential.diagonal()
-    weights = own[tails] + own[heads] - (potential[tails, heads] + potential[heads, tails])
+    weights = own[tails] + own[heads] - 2.0 * potential[heads, tails]
     weights[weights > 1.0 - 0.5 / n] = 1.0
     weights.flags.writeable = False
-    return weights, 2.0 * float(np.log(factor.diagonal()).sum())
+    return weights, log_forests
 
 
 @final
