@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corrvae.choices import PAPER, Choice, choose, find_problems, has_automatic_length, make_scaling
 from corrvae.data import (
+    Matrix,
     Table,
     align,
     check_weights,
@@ -33,7 +34,7 @@ from corrvae.data import (
 )
 from corrvae.errors import FolderError
 from corrvae.graphs import CorrelationGraph, sample_forest
-from corrvae.graphs.ids import VertexIds
+from corrvae.graphs.ids import VertexIds, id_array
 from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
 from corrvae.model.families import FAMILIES, Family, make_family
@@ -47,12 +48,15 @@ from corrvae.scoring import (
     Neighbors,
     PairRanks,
     PairScores,
+    RankedFeatures,
+    alike_features,
     assign,
     calibrate_links,
     make_metric,
     nearest,
     parts,
     rank,
+    top_features,
 )
 from corrvae.scoring import score as score_positions
 from corrvae.training import Callback, History, TrainingResult, prepare_data, train
@@ -152,7 +156,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     total_ : float
         Median of the training rows' sums.
     features_ : matrix or None
-        The training features, if the family computes correlations from them.
+        The training features: a copy in float32, or the memory map itself; ``None`` if they were not saved.
     n_features_in_, feature_names_in_ : int, ndarray
         As everywhere in scikit-learn.
 
@@ -174,6 +178,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    features_: Matrix | None
     _hold_out_seed: int
 
     def __init__(
@@ -461,7 +466,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         posterior = model.family.infer(model, self._table(table), table.graph, table.row_ids)
         self.embedding_, self.stddev_, self.tau_ = posterior.mean, posterior.stddev, posterior.tau
         self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
-        self.features_ = own_copy(table.matrix) if model.family.needs_features else None
+        self.features_ = own_copy(table.matrix)
 
     # ---- inference
 
@@ -638,8 +643,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             With `scores`, `ids` and `parts`; ``scores, ids = model.kneighbors(...)`` works too.
         """
         check_is_fitted(self)
-        if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool) or n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be a positive integer, got {n_neighbors!r}")
+        _check_count("n_neighbors", n_neighbors)
         score, training = make_metric(metric), self.posterior()
         among = training if candidates is None else training.take(_distinct(training, candidates, "candidates"))
         if not len(among):
@@ -661,6 +665,131 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         result = Neighbors.of(queries, among, score, found, scores)
         return result.first() if single else result
+
+    def recommend(
+        self,
+        X: Any = None,
+        *,
+        ids: Any = None,
+        k: int = 10,
+        exclude_seen: bool = True,
+        items: Any = None,
+        n_samples: int = 16,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> RankedFeatures:
+        """Find the features that points most probably have: of users and items, what to recommend to whom.
+
+        The score is the expectation of the likelihood's mean under the posterior, E_q[E[x | z]]: under a multinomial or
+        Bernoulli likelihood a probability. It is averaged over draws with the same noise for every point.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The points, if they are not training rows.
+        ids : id, array of ids, or None
+            Which rows: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
+        k : int
+            How many features for each point.
+        exclude_seen : bool
+            Whether to leave out the features that a row has (entries that are neither 0 nor missing).
+        items : array of names, or None
+            Features to choose among, by name, or by number if they have no names; ``None``: all.
+        n_samples : int
+            Draws from each posterior, an even number; 0 decodes its mean.
+        random_state : int, Generator or None
+            Seed of the draws.
+
+        Returns
+        -------
+        RankedFeatures
+            With `ids` and `scores`; ``ids, scores = model.recommend(...)`` works too.
+
+        Examples
+        --------
+        >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(5))
+        >>> ids, scores = model.recommend(ids=3, k=4)
+        >>> sorted(ids.tolist())
+        [0, 1, 2, 4]
+        """
+        check_is_fitted(self)
+        _check_count("k", k)
+        among = None if items is None else self._feature_positions(items)
+        if X is None:
+            points, matrix = self.posterior(), self.features_
+        else:
+            table = self._read(X)
+            matrix = table.matrix
+            points = self.model_.family.infer(self.model_, self._table(table), None, table.row_ids)
+        if exclude_seen and matrix is None:
+            raise ValueError(
+                "what training rows have is not known, because their features were not saved with the model "
+                "(store_features=False); pass exclude_seen=False, or the features: recommend(X)"
+            )
+        single = ids is not None and (isinstance(ids, str) or np.ndim(ids) == 0)
+        rows = np.arange(len(points)) if ids is None else points.positions([ids] if single else ids)
+        points = points.take(rows)
+
+        def seen(block: np.ndarray) -> Matrix:
+            return matrix[rows[block]]  # pyright: ignore[reportOptionalSubscript]
+
+        found, scores = top_features(
+            self.model_,
+            points,
+            int(k),
+            seen=seen if exclude_seen else None,
+            among=among,
+            scaling=self._scaling,
+            n_samples=n_samples,
+            random_state=random_state,
+        )
+        result = RankedFeatures.of(points.ids, self.feature_names_, found, scores)
+        return result.first() if single else result
+
+    def similar_features(
+        self, features: Any = None, *, k: int = 10, random_state: int | np.random.Generator | None = 0
+    ) -> RankedFeatures:
+        """Find the features most like others: those whose decoder outputs correlate most over the latent space.
+
+        Parameters
+        ----------
+        features : name, array of names, or None
+            The features to ask about, by name, or by number if they have no names; ``None``: all. A single one gives
+            single rows.
+        k : int
+            How many for each.
+        random_state : int, Generator or None
+            Seed of the draw from the training rows' posteriors over which outputs are correlated.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).similar_features([0, 3], k=2)
+        RankedFeatures(2 queries, 2 each)
+        """
+        check_is_fitted(self)
+        _check_count("k", k)
+        single = features is not None and (isinstance(features, str) or np.ndim(features) == 0)
+        names = self.feature_names_
+        places = np.arange(len(names))
+        if features is not None:
+            places = self._feature_positions([features] if single else features)
+        found, scores = alike_features(self.model_, self.posterior(), places, int(k), random_state=random_state)
+        result = RankedFeatures.of(names[places], names, found, scores)
+        return result.first() if single else result
+
+    @property
+    def feature_names_(self) -> np.ndarray:
+        """Names of the features, or their numbers if they have none."""
+        return np.asarray(getattr(self, "feature_names_in_", np.arange(self.n_features_in_)))
+
+    def _feature_positions(self, features: Any) -> Int[np.ndarray, " features"]:
+        """Return the columns of features; an unknown one raises a `ValueError` that names it."""
+        names = VertexIds.from_vertices(self.feature_names_)
+        wanted = id_array(features, "features")
+        places = names.find(wanted)
+        if (places < 0).any():
+            odd, first = wanted[places < 0][:1].tolist()[0], names.values[:1].tolist()[0]
+            raise ValueError(f"feature {odd!r} is not among the {len(names):,} that the model knows, such as {first!r}")
+        return places
 
     def score_pairs(
         self,
@@ -872,7 +1001,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         path
             The folder; a model in it is replaced once the new one is written whole.
         store_features
-            Whether the training features go along, if correlations between training rows are computed from them.
+            Whether the training features go along. Without them the loaded model cannot compute correlations between
+            training rows from their features, nor what these rows have already.
 
         Examples
         --------
@@ -1106,6 +1236,11 @@ def _seed(random_state: Any) -> int:
     if random_state is not None and (not isinstance(random_state, Integral) or random_state < 0):
         raise ValueError(f"random_state must be a non-negative integer, a generator or None, got {random_state!r}")
     return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
 
 def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -109,6 +109,21 @@ def test_too_many_neighbours_are_all_there_are(ind):
     assert run("neighbors", ind.run, "-k", 99, "--ids", "p0", "--quiet").stderr == ""
 
 
+def test_items_are_recommended_to_points(ind, new, tmp_path):
+    found = rows("recommend", ind.run, "-k", 2, "--seen", "--ids", "p4,p1")
+    assert list(found[0]) == ["query", "rank", "feature", "score"]
+    expected = trained().recommend(ids=["p4", "p1"], k=2, exclude_seen=False)
+    assert [row["feature"] for row in found] == expected.ids.ravel().tolist()
+    np.testing.assert_allclose(numbers(found, "score"), expected.scores.ravel(), rtol=1e-6)
+    items = write_rows(tmp_path / "items.txt", [["f4"], ["f0"]])
+    found = rows("recommend", ind.run, "--seen", "--features", new, "--items", items)
+    assert [row["query"] for row in found] == [f"new{k}" for k in range(8) for _ in range(2)]
+    assert {row["feature"] for row in found} == {"f0", "f4"}
+    assert rows("recommend", ind.run) == []  # every point has a number in every column
+    found = rows("similar", ind.run, "f1,f3", "-k", 3)
+    assert [row["feature"] for row in found] == trained().similar_features(["f1", "f3"], k=3).ids.ravel().tolist()
+
+
 @pytest.mark.parametrize(("kind", "metric"), [("ind", "log_odds"), ("corr", "expected_distance")])
 def test_links_are_the_best_of_all_pairs(kind, metric, request):
     files, model = request.getfixturevalue(kind), trained("independent" if kind == "ind" else "pairwise")
@@ -192,6 +207,7 @@ def test_facts_of_a_run(corr):
 
 def test_what_is_wrong_is_one_sentence(ind, bare, new, tmp_path):
     assert "id 'zed' is not among the 36 points" in failure("neighbors", ind.run, "--ids", "p1,zed")
+    assert "the id 'f9' is not among the 5 features" in failure("similar", ind.run, "f9")
     assert "no list of ids" in failure("neighbors", ind.run, "--ids", "p1,,p2")
     assert "there is no such folder" in failure("info", tmp_path / "nowhere")
     assert "no corrvae model" in failure("links", tmp_path)

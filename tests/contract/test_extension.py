@@ -163,7 +163,6 @@ def test_a_family(monkeypatch, tmp_path):
         CorrelatedVAE(**QUICK, family="uniform").fit(X, graph=GRAPH)
     monkeypatch.setitem(FAMILIES, "uniform", Uniform)
     model = CorrelatedVAE(**QUICK, family="uniform", learning_rate=1e-2).fit(X, graph=GRAPH)
-    assert model.features_ is None
     rho = np.tanh(model.model_.family.a.detach().double().numpy())
     assert (rho > np.tanh(0.1)).all()  # edges are correlated
     np.testing.assert_allclose(model.posterior().correlation([("v0", "v59")]), [rho])

@@ -1,4 +1,4 @@
-"""The commands that ask a trained run: embeddings, neighbours, links, matches, clusters, scores, facts."""
+"""The commands that ask a trained run: embeddings, neighbours, items, links, matches, clusters, scores, facts."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -119,6 +119,72 @@ def neighbors(
     if n_found < n_neighbors:
         notify(f"{n_neighbors:,} neighbours were asked for, but there are {n_found:,}")
     _write_scores(found.to_table(), out, as_json=as_json, metric=metric)
+
+
+@command()
+def recommend(
+    run: RunArgument,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Features for each point.")] = 10,
+    ids: Annotated[
+        str | None, typer.Option(help="Points to ask about: ids separated by commas, or a file of ids; otherwise all.")
+    ] = None,
+    features: FeaturesOption = None,
+    items: Annotated[
+        str | None, typer.Option(help="Features to choose among: names separated by commas, or a file; otherwise all.")
+    ] = None,
+    seen: Annotated[bool, typer.Option("--seen", help="Recommend also what a point has already.")] = False,
+    out: OutOption = None,
+    id_column: IdColumnOption = None,
+    layout: LayoutOption = "auto",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Recommend items to users: the features that points most probably have, of those they do not have yet.
+
+    Each row has the point, the rank, the feature and its expected value: a probability, for counts and for presence.
+
+    Example: corrvae recommend run/ -k 10 --ids ann,bob
+
+    Example: corrvae recommend run/ --features new.csv --out recommended.csv
+    """
+    check_out(out)
+    from corrvae import load
+
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    found = model.recommend(
+        X,
+        ids=None if ids is None else _read_ids(ids, _ids_of(model, X)),
+        k=k,
+        exclude_seen=not seen,
+        items=None if items is None else _read_ids(items, model.feature_names_, "features"),
+    )
+    write_answer(found.to_table(), out, as_json=as_json)
+
+
+@command()
+def similar(
+    run: RunArgument,
+    features: Annotated[
+        str | None, typer.Argument(help="Features: names separated by commas, or a file of names; otherwise all.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Features for each.")] = 10,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find the features most like others, such as items like an item: those that the decoder treats alike.
+
+    The score is the correlation of their outputs over the latent space.
+
+    Example: corrvae similar run/ tea,coffee -k 5
+    """
+    check_out(out)
+    from corrvae import load
+
+    model = load(run)
+    wanted = None if features is None else _read_ids(features, model.feature_names_, "features")
+    write_answer(model.similar_features(wanted, k=k).to_table(), out, as_json=as_json)
 
 
 @command()
@@ -341,7 +407,7 @@ def _ids_of(model: Any, X: Any) -> Any:
     return np.arange(X.n_rows) if X.ids is None else X.ids
 
 
-def _read_ids(given: str, known: Any) -> Any:
+def _read_ids(given: str, known: Any, kind: str = "points") -> Any:
     """Return ids that are separated by commas, or those of a file, as the known ones are spelled."""
     import numpy as np
 
@@ -354,13 +420,13 @@ def _read_ids(given: str, known: Any) -> Any:
         raise ValueError(f"{given!r} is no list of ids separated by commas, and there is no file of this name")
     places = find_ids(known, wanted)
     if (places < 0).any():
-        raise ValueError(_unknown(wanted[places < 0][0], known))
+        raise ValueError(_unknown(wanted[places < 0][0], known, kind))
     return known[places]
 
 
-def _unknown(name: Any, known: Any) -> str:
+def _unknown(name: Any, known: Any, kind: str = "points") -> str:
     example = f", whose ids are like {known[:1].tolist()[0]!r}" if len(known) else ""
-    return f"the id {str(name)!r} is not among the {len(known):,} points{example}"
+    return f"the id {str(name)!r} is not among the {len(known):,} {kind}{example}"
 
 
 def _progress() -> bool | None:

@@ -97,6 +97,73 @@ class Neighbors:
 
 @final
 @dataclass(frozen=True, eq=False)
+class RankedFeatures:
+    """The best features of each query, best first; ``ids, scores = ranked`` unpacks it.
+
+    Attributes
+    ----------
+    ids
+        Names of features, or their numbers, a row for each query; ``None`` where there are no more.
+    scores
+        The expectation of each, or its likeness to the query; not a number where there are no more.
+    query_ids
+        The queries: points, or features.
+    """
+
+    ids: Shaped[np.ndarray, "*queries features"]
+    scores: Float[np.ndarray, "*queries features"]
+    query_ids: Shaped[np.ndarray, "*queries"]
+
+    @classmethod
+    def of(
+        cls,
+        query_ids: Shaped[np.ndarray, " queries"],
+        names: Shaped[np.ndarray, " features"],
+        positions: Int[np.ndarray, "queries k"],
+        scores: Float[np.ndarray, "queries k"],
+    ) -> "RankedFeatures":
+        """Return positions under names; no wider than the longest row.
+
+        Examples
+        --------
+        >>> found, scores = np.array([[1, -1]]), np.array([[0.5, np.nan]])
+        >>> RankedFeatures.of(np.array([7]), np.array(["tea", "milk"]), found, scores).ids
+        array([['milk']], dtype='<U4')
+        """
+        width = int((positions >= 0).sum(axis=1).max(initial=0))
+        positions, scores = positions[:, :width], scores[:, :width]
+        ids = names[positions]
+        if (positions < 0).any():
+            ids = ids.astype(object)
+            ids[positions < 0] = None
+        return cls(ids, scores, query_ids)
+
+    def first(self) -> "RankedFeatures":
+        """Return the features of the first query alone, as single rows."""
+        return RankedFeatures(self.ids[0], self.scores[0], self.query_ids[:1].reshape(()))
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each query and feature."""
+        there = np.atleast_2d(~np.isnan(self.scores))
+        rows, columns = np.nonzero(there)
+        listed = {
+            "query": np.atleast_1d(self.query_ids)[rows],
+            "rank": columns + 1,
+            "feature": np.atleast_2d(self.ids)[there],
+            "score": np.atleast_2d(self.scores)[there],
+        }
+        return pa.table({name: pa.array(part.tolist()) for name, part in listed.items()})
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.ids, self.scores))
+
+    def __repr__(self) -> str:
+        queries = "1 query" if self.query_ids.size == 1 else f"{self.query_ids.size:,} queries"
+        return f"RankedFeatures({queries}, {self.scores.shape[-1]} each)"
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class PairScores:
     """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 

@@ -28,12 +28,9 @@ class Family(BaseEstimator, nn.Module):
     ----------
     needs_graph : bool
         Whether it can be trained with edges only.
-    needs_features : bool
-        Whether posteriors of the training rows need their features after training.
     """
 
     needs_graph: ClassVar[bool] = False
-    needs_features: ClassVar[bool] = False
 
     def __init__(self) -> None:
         nn.Module.__init__(self)

@@ -51,7 +51,6 @@ class Pairwise(Family):
     """
 
     needs_graph: ClassVar[bool] = True
-    needs_features: ClassVar[bool] = True
 
     def __init__(
         self,
