@@ -31,6 +31,21 @@ def test_halves_drawn_anew_belong_to_their_users_and_share_nothing(rows, seed):
         np.testing.assert_array_equal(together, WATCHED[user])
 
 
+@given(st.lists(st.integers(0, 59), max_size=40), st.integers(0, 99))
+def test_of_two_catalogues_all_rows_of_a_draw_have_one_cut(rows, seed):
+    users = halve_users(WATCHED, protocol="two-catalogues", random_state=0)
+    rows = np.array(rows, dtype=np.int64)
+    drawn = users.redraw(rows, np.random.default_rng(seed))
+    assert drawn.shape == (len(rows), 12)
+    assert drawn.has_canonical_format
+    first, second = (drawn.toarray()[rows % 2 == side].any(axis=0) for side in (0, 1))
+    assert not (first & second).any()
+    everything = users.redraw(np.arange(60), np.random.default_rng(seed)).toarray()
+    np.testing.assert_array_equal(drawn.toarray(), everything[rows])
+    np.testing.assert_array_equal(everything[::2] + everything[1::2], WATCHED)
+    assert everything[::2].any(axis=0).sum() == 6
+
+
 def test_every_half_is_as_likely_as_any_other():
     users = halve_users(np.ones((1, 3)), random_state=0)
     generator = np.random.default_rng(0)

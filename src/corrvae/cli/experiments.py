@@ -46,6 +46,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="The same as --recipe quick.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of the data, instead of CORRVAE_DATA.")] = None,
     dataset: Annotated[str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="For matching: random-halves (the default) or two-catalogues.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     threads: Annotated[int | None, typer.Option(help="Threads of a run.")] = None,
     quiet: QuietOption = False,
@@ -65,6 +68,7 @@ def reproduce(
         recipe="quick" if quick else recipe,
         data=data,
         dataset=dataset,
+        protocol=protocol,
         out=out,
         threads=threads,
         quiet=quiet,

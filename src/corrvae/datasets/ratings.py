@@ -12,7 +12,7 @@ from jaxtyping import Int
 from scipy import sparse
 
 from corrvae.datasets.published import CATALOGUE, locate, open_member
-from corrvae.datasets.users import MOST_PAIRS, HalvedUsers, UserSplit, halve_users, split_users
+from corrvae.datasets.users import MOST_PAIRS, HalvedUsers, Protocol, UserSplit, halve_users, split_users
 from corrvae.errors import DataFileError
 from corrvae.graphs import CorrelationGraph, DroppedEdgesWarning
 
@@ -67,6 +67,7 @@ def movielens(
     test: float = 0.1,
     validation: float = 0.05,
     most_pairs: int = MOST_PAIRS,
+    protocol: Protocol = "random-halves",
     random_state: int | np.random.Generator | None = None,
 ) -> MovieLens:
     """Read MovieLens for the matching task.
@@ -84,6 +85,8 @@ def movielens(
         keeps the proportion for one million.
     test, validation, most_pairs
         Shares of users, and the most pairs to evaluate on; see `split_users`.
+    protocol
+        How users are halved; see `halve_users`.
     random_state : int, Generator or None
         Seed or generator of parts and halves.
     """
@@ -96,9 +99,9 @@ def movielens(
     generator = np.random.default_rng(random_state)
     split = split_users(len(users), test=test, validation=validation, most_pairs=most_pairs, random_state=generator)
     return MovieLens(
-        train=halve_users(matrix[split.train], random_state=generator),
-        validation=halve_users(matrix[split.validation], random_state=generator),
-        test=halve_users(matrix[split.test], random_state=generator),
+        train=halve_users(matrix[split.train], protocol=protocol, random_state=generator),
+        validation=halve_users(matrix[split.validation], protocol=protocol, random_state=generator),
+        test=halve_users(matrix[split.test], protocol=protocol, random_state=generator),
         split=split,
         users=users,
         movies=movies,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Int
@@ -12,6 +12,7 @@ from corrvae.graphs import CorrelationGraph
 
 # As in the paper: so many test pairs, or all where there are fewer.
 MOST_PAIRS = 1000
+Protocol = Literal["random-halves", "two-catalogues"]
 
 
 @final
@@ -27,11 +28,14 @@ class HalvedUsers:
         The halves, two rows for each user.
     graph : CorrelationGraph
         An edge between the two halves of each user.
+    protocol : {"random-halves", "two-catalogues"}
+        How users are halved.
     """
 
     items: sparse.csr_array
     features: sparse.csr_array
     graph: CorrelationGraph
+    protocol: Protocol = "random-halves"
 
     @property
     def n_users(self) -> int:
@@ -41,7 +45,8 @@ class HalvedUsers:
     def redraw(self, rows: Int[np.ndarray, " rows"], generator: np.random.Generator) -> sparse.csr_array:
         """Draw halves anew, for ``CorrelatedVAE.fit(..., augment=users.redraw)``.
 
-        Both halves of a user, where both are asked for, are parts of the same draw: they share no item.
+        Both halves of a user, where both are asked for, are parts of the same draw: they share no item. Of two
+        catalogues the item list is cut once for all rows of a call.
 
         Parameters
         ----------
@@ -50,7 +55,7 @@ class HalvedUsers:
         generator : numpy.random.Generator
             Source of the draws.
         """
-        return _draw(self.items, rows, generator)
+        return _draw(self.items, rows, generator, self.protocol)
 
 
 @final
@@ -63,15 +68,19 @@ class UserSplit:
     test: Int[np.ndarray, " test"]
 
 
-def halve_users(items: Any, *, random_state: int | np.random.Generator | None = None) -> HalvedUsers:
+def halve_users(
+    items: Any, *, protocol: Protocol = "random-halves", random_state: int | np.random.Generator | None = None
+) -> HalvedUsers:
     """Split each user's items into two halves at random.
-
-    Halves differ by one item at most. A user with a single item has an empty half; leave such users out beforehand.
 
     Parameters
     ----------
     items : array or sparse matrix
         A row for each user.
+    protocol : {"random-halves", "two-catalogues"}
+        "random-halves": each user's items are halved on their own; halves differ by one item at most, and a user with a
+        single item has an empty half. "two-catalogues": the list of items is cut into two catalogues of equal size, the
+        same for all users, and a half is what a user has of one; halves differ in size, and may be empty.
     random_state : int, Generator or None
         Seed or generator of the draw.
 
@@ -86,8 +95,8 @@ def halve_users(items: Any, *, random_state: int | np.random.Generator | None = 
     table.eliminate_zeros()
     count = len(table.indptr) - 1
     halves = np.arange(2 * count)
-    features = _draw(table, halves, np.random.default_rng(random_state))
-    return HalvedUsers(table, features, CorrelationGraph(halves.reshape(count, 2), 2 * count))
+    features = _draw(table, halves, np.random.default_rng(random_state), protocol)
+    return HalvedUsers(table, features, CorrelationGraph(halves.reshape(count, 2), 2 * count), protocol)
 
 
 def split_users(
@@ -129,7 +138,16 @@ def split_users(
     return UserSplit(np.sort(trained), np.sort(validated[:most_pairs]), np.sort(tested[:most_pairs]))
 
 
-def _draw(items: sparse.csr_array, rows: Int[np.ndarray, " rows"], generator: np.random.Generator) -> sparse.csr_array:
+def _draw(
+    items: sparse.csr_array, rows: Int[np.ndarray, " rows"], generator: np.random.Generator, protocol: Protocol
+) -> sparse.csr_array:
+    if protocol == "two-catalogues":
+        n_items = items.shape[1]  # pyright: ignore[reportOptionalSubscript]
+        catalogue = generator.permutation(n_items) % 2
+        drawn = sparse.csr_array(items[rows // 2])
+        kept = catalogue[drawn.indices] == np.repeat(rows % 2, np.diff(drawn.indptr))
+        indptr = np.concatenate([[0], np.cumsum(kept)])[drawn.indptr].astype(drawn.indptr.dtype)
+        return sparse.csr_array((drawn.data[kept], drawn.indices[kept], indptr), shape=drawn.shape)
     from corrvae.datasets.halving_kernels import draw_halves
 
     users, place = np.unique(rows // 2, return_inverse=True)

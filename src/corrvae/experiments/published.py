@@ -49,7 +49,12 @@ _MATCHING = Task(
     linked="Linked pairs are the two halves of test users.",
     map="Points are halves of test users; an edge joins the two halves of a user.",
     note="Each half is ranked among those of its own part: test and validation scores cannot be compared.",
-    others={"hits_1": "hits@1", "hits_10": "hits@10", "validation_reciprocal_rank": "validation reciprocal rank"},
+    others={
+        "overlap_refused": "overlapping candidates refused",
+        "hits_1": "hits@1",
+        "hits_10": "hits@10",
+        "validation_reciprocal_rank": "validation reciprocal rank",
+    },
     published={"vae": Published(0.3498, 0.0167), "ind": Published(0.6608, 0.0066), "corr": Published(0.7129, 0.0096)},
 )
 _CLUSTERING = Task(
@@ -97,5 +102,11 @@ _LINKS = Task(
 
 TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (_MATCHING, _CLUSTERING, _LINKS)})
 RECIPE_TITLES = MappingProxyType(
-    {"recommended": "recommended recipe", "paper": "the paper's settings", "quick": "quick"}
+    {
+        "recommended": "recommended recipe",
+        "recommended-two-catalogues": "two catalogues, recommended recipe",
+        "paper": "the paper's settings",
+        "quick": "quick",
+        "quick-two-catalogues": "two catalogues, quick",
+    }
 )

@@ -20,8 +20,9 @@ class Entry:
     """A model of a recipe.
 
     Methods: "vae" and "cvae" are a `corrvae.CorrelatedVAE` without and with the graph; "graph_sage",
-    "variational_graph" and "principal_components" are functions of `corrvae.experiments.baselines`; "latents" are the
-    true latents; "degree", "common_neighbours" and "adamic_adar" score by the graph alone. Parameters are those of the
+    "variational_graph", "principal_components" and "halves_plda" are functions of `corrvae.experiments.baselines`;
+    "latents" are the true latents; "degree", "common_neighbours" and "adamic_adar" score by the graph alone;
+    "size_and_overlap" is the rule that learns nothing (`corrvae.experiments.matching`). Parameters are those of the
     method; ``family__gamma_mi`` is a parameter of the posterior family, as in scikit-learn.
     """
 
@@ -152,13 +153,14 @@ _CLUSTERING = (
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 _EPINIONS = {"name": "epinions", "min_ratings": 100}
-_LSA = Entry(
-    "lsa",
-    "LSA of x, 20 components",
-    "principal_components",
-    {"n_components": 20, "weighting": "idf", "center": False},
-    "cosine",
-)
+
+
+def _lsa(name: str, n_components: int) -> Entry:
+    parameters = {"n_components": n_components, "weighting": "idf", "center": False}
+    return Entry(name, f"LSA of x, {n_components} components", "principal_components", parameters, "cosine")
+
+
+_LSA = _lsa("lsa", 20)
 _LINK_BASELINES = (
     _SAGE,
     Entry("vgae", "VGAE", "variational_graph", {"n_components": 100}, "inner_product"),
@@ -214,6 +216,14 @@ _MOVIELENS = {"name": "ml-1m", "min_ratings": MIN_RATINGS["ml-1m"]}
 # min_stddev: all points about equally certain, or a half of few movies would be far from everything
 _MATCHING_BASE = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2, "max_steps": 10_000}
 _MATCHING_PAPER = {**_MULTINOMIAL, "max_steps": 5000}
+_MATCHING_BASELINES = (
+    Entry("plda", "exact PLDA, 30 dimensions", "halves_plda", {"n_components": 30, "ridge": 0.01}, "log_odds"),
+    # with settings chosen on two catalogues
+    Entry("plda-two", "exact PLDA, 100 dimensions", "halves_plda", {"n_components": 100, "ridge": 0.1}, "log_odds"),
+    _LSA,
+    _lsa("lsa50", 50),
+    Entry("rule", "rule that learns nothing", "size_and_overlap"),
+)
 _MATCHING = (
     Recipe(
         "matching",
@@ -229,7 +239,7 @@ _MATCHING = (
                 metric="log_odds",
                 augment=True,
             ),
-            _LSA,
+            *_MATCHING_BASELINES,
         ),
         n_seeds=5,
     ),
@@ -244,12 +254,19 @@ _MATCHING = (
                 {"normalize": "none", **_perceptron(0.0, 30.0, width=300, pair_batch=None)},
                 augment=True,
             ),
-            _LSA,
+            *_MATCHING_BASELINES,
         ),
         n_seeds=1,
     ),
 )
+TWO_CATALOGUES = "-two-catalogues"
+"""What the name of a recipe for matching ends with that cuts the list of items in two."""
+_TWICE = tuple(
+    replace(recipe, name=recipe.name + TWO_CATALOGUES, data={**recipe.data, "protocol": "two-catalogues"})
+    for recipe in _MATCHING
+    if recipe.name != "paper"
+)
 
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType(
-    {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING)}
+    {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING, *_TWICE)}
 )

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from corrvae.errors import DataFileError
-from corrvae.experiments.recipes import MIN_RATINGS, Recipe, find_recipe
+from corrvae.experiments.recipes import MIN_RATINGS, TWO_CATALOGUES, Recipe, find_recipe
 from corrvae.experiments.records import make_folder, read_record
 from corrvae.experiments.running import Job, Report, Tally, jobs_of, run_in_process, run_jobs
 from corrvae.experiments.tables import result_table, write_tables
@@ -26,6 +26,7 @@ def reproduce(
     recipe: str = "recommended",
     data: str | os.PathLike[str] | None = None,
     dataset: str | None = None,
+    protocol: str | None = None,
     out: str | os.PathLike[str] = "results",
     threads: int | None = None,
     quiet: bool = False,
@@ -50,6 +51,8 @@ def reproduce(
         Folder of the data, instead of ``CORRVAE_DATA``.
     dataset
         For matching: "ml-1m" (the default) to "ml-32m".
+    protocol
+        For matching: "random-halves" (the default) or "two-catalogues".
     out
         Folder of the results.
     threads
@@ -64,7 +67,7 @@ def reproduce(
     Tally
         Records of all runs that are finished, and those that failed; ``problem`` describes these in a sentence.
     """
-    chosen = choose_recipe(task, recipe, models=models, dataset=dataset)
+    chosen = choose_recipe(task, recipe, models=models, dataset=dataset, protocol=protocol)
     for name, number in (("seeds", seeds), ("threads", threads)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be 1 or more, not {number}")
@@ -77,9 +80,11 @@ def reproduce(
     folder = Path(out)
     make_folder(folder)
     _check_records(folder, chosen)
-    if not quiet and models is None and len(chosen.entries) < len(find_recipe(task, recipe).entries):
+    if not quiet and models is None and len(chosen.entries) < len(find_recipe(task, chosen.name).entries):
         print("without torch_geometric, models are left out (pip install 'corrvae[baselines]')", file=sys.stderr)
-    command = _command(task, models=models, seeds=seeds, recipe=recipe, dataset=dataset, threads=threads)
+    command = _command(
+        task, models=models, seeds=seeds, recipe=recipe, dataset=dataset, protocol=protocol, threads=threads
+    )
     tally = run_jobs(
         jobs_of(chosen, chosen.n_seeds if seeds is None else seeds, folder, command),
         start=partial(run_in_process, threads=threads) if start is None else start,
@@ -112,18 +117,27 @@ def demo(out: str | os.PathLike[str] = "corrvae-demo", *, quiet: bool = False) -
     return tally
 
 
-def choose_recipe(task: str, recipe: str, *, models: Sequence[str] | None = None, dataset: str | None = None) -> Recipe:
+def choose_recipe(
+    task: str,
+    recipe: str,
+    *,
+    models: Sequence[str] | None = None,
+    dataset: str | None = None,
+    protocol: str | None = None,
+) -> Recipe:
     """Return a recipe with some of its models and with its data; raise a `ValueError` for what cannot be run.
 
     Models that need torch_geometric are left out where it is not installed, unless they were named.
     """
-    chosen = find_recipe(task, recipe)
+    if protocol not in (None, "random-halves", "two-catalogues") or (protocol is not None and task != "matching"):
+        raise ValueError(f"protocol is random-halves or two-catalogues, for matching; got {protocol!r} for {task}")
+    chosen = find_recipe(task, recipe + TWO_CATALOGUES if protocol == "two-catalogues" else recipe)
     if dataset is not None:
         if chosen.data["name"] not in MIN_RATINGS:
             raise ValueError(f"dataset is for matching with downloaded data; {task} here has its own")
         if dataset not in MIN_RATINGS:
             raise ValueError(f"there is no data set {dataset!r} for matching; there are {', '.join(MIN_RATINGS)}")
-        chosen = replace(chosen, data={"name": dataset, "min_ratings": MIN_RATINGS[dataset]})
+        chosen = replace(chosen, data={**chosen.data, "name": dataset, "min_ratings": MIN_RATINGS[dataset]})
     if models is not None:
         if not models:
             raise ValueError(f"models is empty; there are {', '.join(chosen.models)}")

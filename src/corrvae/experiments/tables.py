@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from corrvae.experiments.published import CLEAR_RESIDUAL, RECIPE_TITLES, TASKS, Task
-from corrvae.experiments.recipes import RECIPES
+from corrvae.experiments.recipes import RECIPES, TWO_CATALOGUES
 from corrvae.experiments.records import Record, read_record, write_text
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def in_order(models: set[str], task: str, recipe: str) -> list[str]:
 
 def _caption(task: Task, recipe: str) -> str:
     small = ", not comparable with these small data" if recipe == "quick" else ""
-    text = f"{task.metric_name}: mean ± standard deviation over seeds; paper: the same, on {task.dataset}{small}; "
+    text = f"{task.metric_name}: mean ± standard deviation over seeds; "
+    if not recipe.endswith(TWO_CATALOGUES):
+        text += f"paper: the same, on {task.dataset}{small}; "
     if "residual" in task.others:
         text += f"where the residual is above {CLEAR_RESIDUAL}, no cut stands out and the score means little; "
     return text + "minutes and peak memory of a run: means."
@@ -107,7 +109,7 @@ def _difference(records: list[Record], task: Task) -> str:
 
 def _row(records: list[Record], task: Task, others: Iterable[str]) -> tuple[str, ...]:
     label, model = records[-1].label, records[-1].model
-    published = task.published.get(model)
+    published = None if records[-1].recipe.endswith(TWO_CATALOGUES) else task.published.get(model)
     cells = [label, "" if published is None else str(published), spread([r.scores[task.metric] for r in records])]
     for name in others:
         values = [record.scores[name] for record in records if name in record.scores]
