@@ -20,6 +20,11 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def test_every_page_is_in_the_navigation():
     assert sorted(NAVIGATION) == PAGES
 
@@ -45,8 +50,10 @@ def test_every_command_is_on_some_page():
 @pytest.mark.parametrize("document", [README, ROOT / "CONTRIBUTING.md", *PAGES], ids=name_of)
 def test_links_and_files_exist(document):
     prose = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", prose):
-        assert (document.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", prose):
+        page = document.parent / target if target else document
+        assert page.exists(), target
+        assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
     for named in re.findall(r"`((?:benchmarks|examples|results|src|tests)/[^`*]*)`", prose):
         assert "TASK" in named or (ROOT / named).exists(), named
 
