@@ -22,7 +22,8 @@ def name_of(path: Path) -> str:
 
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    names = re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings} | {*names}
 
 
 def test_every_page_is_in_the_navigation():
