@@ -283,13 +283,7 @@ def _folder_of(out: Path | None, features: Path | None) -> Path:
 
 
 def resume_command(out: Path) -> str:
-    """Return the command that resumes a run.
-
-    Examples
-    --------
-    >>> resume_command(Path("my run"))
-    "corrvae fit --out 'my run' --resume"
-    """
+    """Return the command that resumes a run."""
     return f"corrvae fit --out {shlex.quote(str(out))} --resume"
 
 

@@ -126,12 +126,7 @@ def _published(name: str) -> Publication:
 def open_member(path: Path, names: Sequence[str]) -> Iterator[tuple[str, io.BufferedIOBase]]:
     """Open the one file that has one of some names, through bzip2 if it is compressed; yield its name and bytes.
 
-    Parameters
-    ----------
-    path
-        A folder, a zip archive, the file itself or one beside it. The file may be in a folder in the archive or folder.
-    names
-        The names that it may have, without the ending ``.bz2``.
+    The path is a folder, a zip archive, the file itself or one beside it; names are without the ending ``.bz2``.
     """
     try:
         with ExitStack() as stack:

@@ -32,40 +32,16 @@ def reproduce(
     quiet: bool = False,
     start: Callable[[Job, Report], object] | None = None,
 ) -> Tally:
-    """Run an experiment of the paper, write records and tables, and print the table of this recipe.
+    """Run an experiment, and print its results beside the paper's. Runs that have a record are skipped.
 
-    Runs that have a record are skipped. After Ctrl-C the same call continues: the run that was interrupted resumes from
-    its checkpoint.
+    A task has the recipes "recommended", "paper" and "quick" (small data, no download). `models` and `seeds` are all of
+    the recipe if they are ``None``, without models that need torch_geometric where it is not installed. `data` is the
+    folder of the data instead of ``CORRVAE_DATA``, `dataset` "ml-1m" (the default) to "ml-32m" for matching, `out` the
+    folder of the results. `start` runs one job; by default in a process of its own, with so many `threads`. For
+    matching, `protocol` is "random-halves" (the default) or "two-catalogues".
 
-    Parameters
-    ----------
-    task
-        "clustering", "links" or "matching".
-    models
-        Names of models; ``None``: all of the recipe, without those that need torch_geometric if it is not installed.
-    seeds
-        Number of seeds 0, 1, ...; ``None``: as many as the recipe has.
-    recipe
-        "recommended", "paper" or "quick" (small data, no download).
-    data
-        Folder of the data, instead of ``CORRVAE_DATA``.
-    dataset
-        For matching: "ml-1m" (the default) to "ml-32m".
-    protocol
-        For matching: "random-halves" (the default) or "two-catalogues".
-    out
-        Folder of the results.
-    threads
-        Threads of each run; ``None``: what the libraries choose.
-    quiet
-        Print nothing.
-    start
-        Runs one job; ``None``: in a process of its own.
-
-    Returns
-    -------
-    Tally
-        Records of all runs that are finished, and those that failed; ``problem`` describes these in a sentence.
+    The tally returned holds the records of all runs that are finished, and those that failed; ``problem`` describes
+    these in a sentence.
     """
     chosen = choose_recipe(task, recipe, models=models, dataset=dataset, protocol=protocol)
     for name, number in (("seeds", seeds), ("threads", threads)):

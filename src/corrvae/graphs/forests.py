@@ -107,15 +107,7 @@ def sample_forest(
 @final
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Vertices at one depth of a rooted forest.
-
-    Attributes
-    ----------
-    children, parents
-        Each vertex of this depth, and its parent.
-    edges
-        The edge (row of the forest's list) between them.
-    """
+    """The vertices at one depth of a rooted forest, their parents, and the edges (rows of its list) between them."""
 
     children: Int[np.ndarray, " level"]
     parents: Int[np.ndarray, " level"]

@@ -21,19 +21,7 @@ _START = 0.99
 
 
 class Autoencoded(NamedTuple):
-    """A batch after encoder and decoder.
-
-    Attributes
-    ----------
-    rows
-        What the encoder read.
-    marginals
-        Posteriors of all vertices of the batch.
-    terms
-        The reconstruction term.
-    kl
-        KL of the drawn vertices' posteriors.
-    """
+    """A batch after the encoder, which read `rows`, and the decoder: posteriors, reconstruction term, and KL."""
 
     rows: Rows
     marginals: Marginals

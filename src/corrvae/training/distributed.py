@@ -25,13 +25,7 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True)
 class Workers:
-    """The processes of a run; one, unless torchrun started several.
-
-    Attributes
-    ----------
-    index, count
-        This process among all.
-    """
+    """The processes of a run, this one by its index; one, unless torchrun started several."""
 
     index: int = 0
     count: int = 1
