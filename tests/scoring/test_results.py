@@ -94,7 +94,7 @@ def test_a_metric_without_parts():
 def test_scores_and_ranks_are_arrays_too():
     pairs = np.array([[0, 1], [2, 0]])
     scores = PairScores(pairs, PARTS.score, PARTS, "cosine", True)
-    ranks = PairRanks(pairs, np.array([3, 1]), PARTS.score, PARTS, "cosine", True)
+    ranks = PairRanks(pairs, PARTS.score, PARTS, "cosine", True, np.array([3, 1]))
     assert np.asarray(scores).tolist() == PARTS.score.tolist()
     assert np.asarray(ranks, dtype=float).tolist() == [3.0, 1.0]
     assert (len(scores), len(ranks)) == (2, 2)
@@ -109,7 +109,7 @@ def test_tables_of_pairs():
     probable = PairScores(pairs, PARTS.score, PARTS, "log_odds", True, np.array([0.1, 0.9])).to_table()
     assert probable.column_names[:4] == ["source", "target", "probability", "score"]
     assert probable["probability"].to_pylist() == [0.1, 0.9]
-    ranks = PairRanks(pairs, np.array([3, 1]), PARTS.score, PARTS, "cosine", True).to_table()
+    ranks = PairRanks(pairs, PARTS.score, PARTS, "cosine", True, np.array([3, 1])).to_table()
     assert ranks["rank"].to_pylist() == [3, 1]
     matches = Matches(pairs, PARTS.score, PARTS, "mean_distance", False, True, True).to_table()
     assert matches["left"].to_pylist() == ["a", "c"]

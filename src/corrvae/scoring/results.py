@@ -162,9 +162,27 @@ class RankedFeatures:
         return f"RankedFeatures({queries}, {self.scores.shape[-1]} each)"
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class PairScores:
+class _OfPairs:
+    """What `PairScores`, `PairRanks` and `Matches` have in common."""
+
+    id_pairs: Shaped[np.ndarray, "pairs 2"]
+    scores: Float[np.ndarray, " pairs"]
+    parts: Parts | None
+    metric: str
+    larger_is_better: bool
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        count = "1 pair" if len(self) == 1 else f"{len(self):,} pairs"
+        return f"{type(self).__name__}({count}, {self.metric})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class PairScores(_OfPairs):
     """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 
     Attributes
@@ -186,11 +204,6 @@ class PairScores:
     ['source', 'target', 'score', 'mean_part', 'variance_part', 'correlation_part', 'metric', 'better']
     """
 
-    id_pairs: Shaped[np.ndarray, "pairs 2"]
-    scores: Float[np.ndarray, " pairs"]
-    parts: Parts | None
-    metric: str
-    larger_is_better: bool
     probabilities: Float[np.ndarray, " pairs"] | None = None
 
     def to_table(self) -> pa.Table:
@@ -198,19 +211,13 @@ class PairScores:
         ids = {"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1]}
         return _table(ids if self.probabilities is None else {**ids, "probability": self.probabilities}, self)
 
-    def __len__(self) -> int:
-        return len(self.scores)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.scores, dtype=dtype, copy=copy)
 
-    def __repr__(self) -> str:
-        return f"PairScores({_count(self)}, {self.metric})"
-
 
 @final
-@dataclass(frozen=True, eq=False)
-class PairRanks:
+@dataclass(frozen=True, eq=False, repr=False)
+class PairRanks(_OfPairs):
     """Ranks of given (query, target) pairs; ``numpy.asarray`` returns the ranks alone.
 
     Attributes
@@ -225,30 +232,19 @@ class PairRanks:
         As in `Neighbors`.
     """
 
-    id_pairs: Shaped[np.ndarray, "pairs 2"]
     ranks: Int[np.ndarray, " pairs"]
-    scores: Float[np.ndarray, " pairs"]
-    parts: Parts | None
-    metric: str
-    larger_is_better: bool
 
     def to_table(self) -> pa.Table:
         """Return a row for each pair, in the order they were asked about."""
         return _table({"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1], "rank": self.ranks}, self)
 
-    def __len__(self) -> int:
-        return len(self.ranks)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.ranks, dtype=dtype, copy=copy)
 
-    def __repr__(self) -> str:
-        return f"PairRanks({_count(self)}, {self.metric})"
-
 
 @final
-@dataclass(frozen=True, eq=False)
-class Matches:
+@dataclass(frozen=True, eq=False, repr=False)
+class Matches(_OfPairs):
     """Pairs of a left and a right point.
 
     Attributes
@@ -265,11 +261,6 @@ class Matches:
         Whether the matching is the best of all; if not, it is the best among each point's nearest candidates.
     """
 
-    id_pairs: Shaped[np.ndarray, "pairs 2"]
-    scores: Float[np.ndarray, " pairs"]
-    parts: Parts | None
-    metric: str
-    larger_is_better: bool
     one_to_one: bool
     exact: bool
 
@@ -277,16 +268,13 @@ class Matches:
         """Return a row for each pair."""
         return _table({"left": self.id_pairs[:, 0], "right": self.id_pairs[:, 1]}, self)
 
-    def __len__(self) -> int:
-        return len(self.scores)
-
     def __repr__(self) -> str:
-        return f"Matches({_count(self)}, {self.metric}{', one to one' if self.one_to_one else ''})"
+        return super().__repr__().removesuffix(")") + (", one to one)" if self.one_to_one else ")")
 
 
 def _table(
     columns: dict[str, np.ndarray],
-    result: Neighbors | PairScores | PairRanks | Matches,
+    result: Neighbors | _OfPairs,
     there: np.ndarray | slice = slice(None),
 ) -> pa.Table:
     """Return columns, then score, its parts, its name and its direction."""
@@ -302,7 +290,3 @@ def _table(
     direction = "higher" if result.larger_is_better else "lower"
     arrays = {name: pa.array(part.tolist() if part.dtype == object else part) for name, part in values.items()}
     return pa.table({**arrays, "metric": pa.repeat(result.metric, n_rows), "better": pa.repeat(direction, n_rows)})
-
-
-def _count(pairs: PairScores | PairRanks | Matches) -> str:
-    return "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
