@@ -5,6 +5,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
@@ -299,6 +300,8 @@ def test_a_file_and_an_adjacency_of_annotated_data_are_graphs(tmp_path):
     table = read(data)
     assert (table.ids.tolist(), table.matrix.tolist()) == (["x", "y", "z"], np.eye(3, 2).tolist())
     assert align(table, "near").graph.id_pairs.tolist() == [["x", "y"], ["y", "z"]]
+    with pytest.raises(ValueError, match=r"'far' is neither among the obsp of this AnnData \('near'\) nor a file"):
+        align(table, "far")
 
 
 def test_data_of_pytorch_geometric_brings_its_edges():
@@ -332,6 +335,20 @@ def test_a_path_is_read(tmp_path):
     for path in (tmp_path / "t.csv", str(tmp_path / "t.csv")):
         table = read(path)
         assert (table.ids.tolist(), np.asarray(table.matrix).tolist()) == (["ann", "bob"], [[1, 2], [3, 4]])
+
+
+def test_a_table_of_pyarrow_is_a_frame():
+    wide, long = pa.table({"a": [1, 2], "b": [3, 4]}), pa.table({"user": ["x", "x", "y"], "item": ["a", "b", "a"]})
+    assert read(wide).matrix.tolist() == [[1, 3], [2, 4]]
+    table = read(long)
+    assert (table.ids.tolist(), table.matrix.toarray().tolist()) == (["x", "y"], [[1, 1], [1, 0]])
+    assert align(table, pa.table({"from": ["x"], "to": ["y"]})).graph.n_edges == 1
+
+
+@pytest.mark.parametrize("wrong", [None, 7, {"a": [1]}, pl.LazyFrame({"a": [1]}), iter([[1]]), NAMED.to_networkx()])
+def test_features_that_cannot_be_read_name_their_type(wrong):
+    with pytest.raises(TypeError, match=rf"X is {type(wrong).__name__}, which is not read; pass an array"):
+        read(wrong)
 
 
 def test_graphs_that_cannot_be_read_name_their_type():

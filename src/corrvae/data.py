@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -198,8 +199,12 @@ def _as_graph(graph: Any, table: Table) -> tuple[CorrelationGraph, bool]:
     """Return a graph in whatever form, and whether its vertices are named by ids alone."""
     if isinstance(graph, CorrelationGraph):
         return graph, False
-    if isinstance(graph, str) and graph in getattr(table.source, "obsp", ()):
-        graph = sparse.csr_array(table.source.obsp[graph])
+    if isinstance(graph, str) and hasattr(table.source, "obsp"):
+        if graph in table.source.obsp:
+            graph = sparse.csr_array(table.source.obsp[graph])
+        elif not Path(graph).exists():
+            names = ", ".join(map(repr, table.source.obsp)) or "none"
+            raise ValueError(f"graph={graph!r} is neither among the obsp of this AnnData ({names}) nor a file")
     if isinstance(graph, str | PathLike):
         return read_graph(graph, rows=table.row_ids), True
     if sparse.issparse(graph):
@@ -209,7 +214,7 @@ def _as_graph(graph: Any, table: Table) -> tuple[CorrelationGraph, bool]:
     if hasattr(graph, "edge_index"):
         return CorrelationGraph.from_pyg(graph), False
     if hasattr(graph, "columns"):
-        return _edges_of(graph), True
+        return _edges_of(_plain_frame(graph)), True
     array = as_array(graph)
     is_index = array is not None and array.ndim == 2 and array.shape[0] == 2
     if array is not None and is_index and (array.shape[1] != 2 or hasattr(graph, "detach")):
@@ -244,7 +249,7 @@ def _edges_of(frame: Any) -> CorrelationGraph:
 
 
 def _as_features(X: Any, names: Any, *, missing: bool) -> Any:
-    """Return paths, AnnData, PyTorch Geometric's data and long frames as features, and anything else as it is."""
+    """Return paths, AnnData, PyTorch Geometric's data and long frames as features, and what are arrays as it is."""
     if isinstance(X, str | PathLike):
         wanted = None if names is None else list(names)
         return read_features(X, names=wanted, missing="mask" if missing else "error")
@@ -256,9 +261,18 @@ def _as_features(X: Any, names: Any, *, missing: bool) -> Any:
         if getattr(X, "x", None) is None:
             raise ValueError(f"this {type(X).__name__} has no features x; set them, or pass X as an array")
         return Features(np.asarray(X.x.detach().cpu() if hasattr(X.x, "detach") else X.x))
-    if isinstance(X, Features) or hasattr(X, "nodes"):
-        return X
+    if not (hasattr(X, "__array__") or sparse.issparse(X) or isinstance(X, Features | list | tuple)):
+        raise TypeError(
+            f"X is {type(X).__name__}, which is not read; pass an array, a SciPy sparse matrix, a pandas or polars "
+            "frame, AnnData, PyTorch Geometric's Data or a path"
+        )
+    X = _plain_frame(X)
     return _long_frame(X, names) if hasattr(X, "columns") else X
+
+
+def _plain_frame(frame: Any) -> Any:
+    """Return a pyarrow table as a pandas frame, and anything else as it is."""
+    return frame.to_pandas() if hasattr(frame, "column_names") and hasattr(frame, "to_pandas") else frame
 
 
 def _long_frame(frame: Any, names: Any) -> Any:

@@ -82,7 +82,7 @@ def test_usual_names_are_a_header_unless_they_are_ids_below(write, names):
 def test_names_that_could_be_ids_are_no_header(write, text):
     pairs = read_pairs(write(text))
     assert pairs.ids.tolist() == [line.split(",") for line in text.split()]
-    assert not pairs.has_header
+    assert pairs.names is None
 
 
 def test_ids_in_quotes(write):
@@ -364,3 +364,11 @@ def test_rows_without_ids_are_counted():
     with pytest.warns(UserWarning, match="1 edge left out"):
         joined = join(Features(np.zeros((3, 1))), CorrelationGraph.from_edges([(2, 0), (2, 7)]))
     assert (joined.edges.tolist(), joined.n_vertices) == ([[0, 2]], 3)
+
+
+def test_a_second_column_of_items_is_noticed_by_its_name(write):
+    path, rows = write("paper,word\n1,2\n2,3\n3,1\n"), np.arange(1, 4)
+    with pytest.raises(DataFileError, match="its second column is named 'word', so this is a table of features"):
+        read_graph(path, rows=rows)
+    assert read_graph(path).n_edges == 3  # without rows nobody knows what it is a graph of
+    assert read_graph(write("word,word2\n1,2\n2,3\n"), rows=rows).n_edges == 2

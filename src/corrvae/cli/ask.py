@@ -348,7 +348,7 @@ def score(
     X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
     listed, known = read_pairs(pairs), _ids_of(model, X)
     places = find_ids(known, listed.ids.ravel()).reshape(-1, 2)
-    if len(places) > 1 and not listed.has_header and (places[0] < 0).all() and (places[1:] >= 0).all():
+    if len(places) > 1 and listed.names is None and (places[0] < 0).all() and (places[1:] >= 0).all():
         first, second = listed.ids[0].tolist()
         notify(f"{pairs}: the first line is taken for a header, as {first!r} and {second!r} are no ids of the points")
         places = places[1:]

@@ -345,6 +345,8 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     notify(f"{path}: {features.n_rows:,} rows of {features.n_columns:,} features")
     if options["graph"] is None:
         return features, None
+    if Path(options["graph"]).resolve() == path.resolve():
+        notify(f"{path} is given twice, as features and as graph; the graph is a file of pairs of rows")
     path = Path(options["graph"])
     rows = np.arange(features.n_rows) if features.ids is None else features.ids
     graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))

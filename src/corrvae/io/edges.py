@@ -18,7 +18,7 @@ from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.edges import EdgeError
 from corrvae.graphs.ids import VertexIds, id_array, object_array
 from corrvae.io.arrays import Features
-from corrvae.io.columns import Kind, Numbering, Table, as_ids, count, looks_like, open_binary
+from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, looks_like, open_binary, stem
 
 _SHOWN = 5
 # Up to this share of second ids being rows, where most first ones are, a file is of rows and items, not of edges.
@@ -42,15 +42,15 @@ class Pairs:
         A number for each pair.
     error : callable
         ``error(k, problem)`` returns a `DataFileError` that names the line of the k-th pair.
-    has_header : bool
-        Whether the file names its columns. If not, the first pair may be names that were not recognised.
+    names : list of str, or None
+        The names of the columns of ids. Without, the first pair may be names that were not recognised.
     """
 
     codes: Int[np.ndarray, "pairs 2"]
     distinct: Shaped[np.ndarray, " ids"]
     values: Float[np.ndarray, " pairs"] | None
     error: Callable[[int, str], DataFileError]
-    has_header: bool
+    names: list[str] | None
 
     @property
     def ids(self) -> Shaped[np.ndarray, "pairs 2"]:
@@ -174,6 +174,12 @@ def _report_merged(path: Path, pairs: Pairs) -> None:
 
 def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
     """Raise, or warn, if first ids are rows and second ones are not: then this is a table of rows and items."""
+    if pairs.names is not None and [stem(name) in ITEM_NAMES for name in pairs.names] == [False, True]:
+        raise DataFileError(
+            path,
+            f"its second column is named {pairs.names[1]!r}, so this is a table of features rather than a graph; the "
+            "graph is a file of pairs of rows",
+        )
     is_row = find_ids(rows, pairs.distinct) >= 0
     shares = [float(is_row[np.unique(pairs.codes[:, side])].mean()) if len(pairs.codes) else 1.0 for side in (0, 1)]
     if shares[0] >= _MOST and shares[1] <= _FEW:
@@ -225,7 +231,8 @@ def read_pairs(
     order = np.argsort(distinct, kind="stable")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return Pairs(place[np.concatenate(codes)], distinct[order], found, table.error, table.names is not None)
+    names = None if table.names is None else [table.names[k] for k in positions[:2]]
+    return Pairs(place[np.concatenate(codes)], distinct[order], found, table.error, names)
 
 
 def read_ids(path: str | os.PathLike[str]) -> Shaped[np.ndarray, " ids"]:
