@@ -136,7 +136,7 @@ def epinions(seed: int) -> Iterator[Row]:
 def epinions_recipe(seed: int) -> Iterator[Row]:
     """CVAE_ind of the recommended recipe: scores of results/links, and 60 times the time of 500 steps."""
     _, features, split = links.load({"name": "epinions", "min_ratings": 100}, seed)
-    record = Path(__file__).parents[1] / f"results/links/recommended/ind/seed-{seed}.json"
+    record = Path(__file__).parents[1] / f"results/links/old-protocol/ind/seed-{seed}.json"
     scores = json.loads(record.read_text())["scores"]
     seconds = 60 * _follow_recipe(features, split, seed, shorter=60)[1]
     yield {"method": "CVAE_ind", "ncrr": scores["ncrr"], "auc": scores["auc"], "seconds": seconds}
@@ -170,12 +170,13 @@ def _trust(X: sparse.csr_array, split: EdgeSplit, seed: int) -> Iterator[Row]:
     model, seconds = _fitted(seed, X, graph=split.train)
     yield _trust_row("defaults", X, split, model, seconds)
     yield _trust_row("VAE", X, split, *_fitted(seed, X))
-    scores = links.score_links(point_posterior(_lsa(X, model.embedding_.shape[1])), make_metric("cosine"), split)
+    lsa = point_posterior(_lsa(X, model.embedding_.shape[1]))
+    scores = links.score_links(lsa, make_metric("cosine"), split.test, split.train)
     yield {"method": "LSA", "ncrr": scores["ncrr"], "auc": scores["auc"]}
 
 
 def _trust_row(method: str, X: sparse.csr_array, split: EdgeSplit, model: CorrelatedVAE, seconds: float) -> Row:
-    scores = links.score_links(model.posterior(X), make_metric("expected_distance"), split)
+    scores = links.score_links(model.posterior(X), make_metric("expected_distance"), split.test, split.train)
     return {"method": method, "ncrr": scores["ncrr"], "auc": scores["auc"], "seconds": seconds}
 
 

@@ -1,6 +1,5 @@
 from fractions import Fraction
 
-import networkx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,24 +8,26 @@ from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
 from corrvae import CorrelatedVAE, CorrelationGraph
-from corrvae.datasets import epinions, locate
+from corrvae.datasets import locate
 from corrvae.errors import DataFileError
 from corrvae.experiments.links import (
-    GRAPH_METRICS,
+    HEURISTICS,
     EdgeRanks,
     area_under_curve,
     load,
     ncrr,
     rank_edges,
+    rank_rows,
+    row_scores,
     run,
     score_links,
+    score_rows,
 )
 from corrvae.experiments.models import Run, point_posterior
 from corrvae.experiments.recipes import Entry
-from corrvae.graphs import EdgeSplit, split_edges
+from corrvae.graphs import split_edges
 from corrvae.scoring import make_metric, score_matrix
 from support.experiments import COUNTS, PAIRWISE, WORLD
-from support.graphs import graphs
 
 RING = CorrelationGraph.from_edges([(i, (i + k) % 24) for i in range(24) for k in (1, 2)])
 EMPTY = np.empty((0, 2), np.int64)
@@ -56,22 +57,26 @@ def test_ncrr_and_auc_are_those_of_literal_code(seed):
     # integers on a line: many equal points, hence many ties
     posterior = point_posterior(np.random.default_rng(seed).integers(0, 9, (24, 1)).astype(np.float32))
     metric = make_metric("mean_distance")
-    found = score_links(posterior, metric, split)
     scores = -score_matrix(posterior, posterior, metric)
-    for prefix, held in (("", split.test), ("validation_", split.validation)):
-        expected, ranks = literal_ncrr(scores, held, split.train)
-        assert found[f"{prefix}ncrr"] == pytest.approx(expected)
+    for held, known in ((split.test, split.known), (split.validation, split.train)):
+        found = score_links(posterior, metric, held, known)
+        expected, ranks = literal_ncrr(scores, held, known)
+        assert found["ncrr"] == pytest.approx(expected)
         every = np.array(list(ranks.values()))
-        assert found[f"{prefix}mrr"] == pytest.approx(np.mean(1.0 / every))
-        assert found[f"{prefix}hits_10"] == pytest.approx(np.mean(every <= 10))
+        assert found["mrr"] == pytest.approx(np.mean(1.0 / every))
+        assert found["hits_10"] == pytest.approx(np.mean(every <= 10))
 
 
-@pytest.mark.parametrize("method", GRAPH_METRICS)
-def test_ranks_of_the_graphs_own_scores_are_those_of_literal_code(method):
+@pytest.mark.parametrize("features", [None, np.tile(np.eye(12), (2, 1))], ids=["alone", "with features"])
+@pytest.mark.parametrize("method", HEURISTICS)
+def test_ranks_of_heuristics_are_those_of_literal_code(method, features):
     split = split_edges(RING, test=0.2, validation=0.2, random_state=0)
-    posterior, metric = GRAPH_METRICS[method](split.train)
-    scores = score_matrix(posterior, posterior, metric)
-    found = rank_edges(posterior, metric, split.test, split.train)
+    score = row_scores(method, split.train, features)
+    scores = score(np.arange(24)).astype(np.float32)
+    if features is not None:
+        alone = row_scores(method, split.train)(np.arange(24)) + 1e-9 * split.train.degrees
+        assert np.allclose(scores, alone * (1.0 + features @ features.T))
+    found = rank_rows(score, split.test, split.train)
     known = split.train.to_scipy().toarray() > 0
     _, ranks = literal_ncrr(scores, split.test, split.train)
     aucs = []
@@ -84,20 +89,6 @@ def test_ranks_of_the_graphs_own_scores_are_those_of_literal_code(method):
         labels = [1] + [0] * len(unrelated)
         aucs.append(roc_auc_score(labels, [scores[i, j], *(scores[i, c] for c in unrelated)]))
     assert area_under_curve(found) == pytest.approx(np.mean(aucs))
-
-
-@given(graphs(max_vertices=10, min_vertices=2))
-def test_scores_of_graphs_are_networkxs(graph):
-    theirs = networkx.Graph(graph.edges.tolist())
-    theirs.add_nodes_from(range(graph.n_vertices))
-    degree, common, adamic = (score_matrix(p, p, m) for p, m in (make(graph) for make in GRAPH_METRICS.values()))
-    for i in range(graph.n_vertices):
-        for j in range(graph.n_vertices):
-            if i != j:
-                shared = list(networkx.common_neighbors(theirs, i, j))
-                assert degree[i, j] == theirs.degree[j]
-                assert common[i, j] == len(shared)
-                assert adamic[i, j] == pytest.approx(sum(1 / np.log(theirs.degree[k]) for k in shared), rel=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), min_size=1, max_size=20))
@@ -136,13 +127,12 @@ def test_an_auc_without_unrelated_candidates_raises():
 
 def test_a_perfect_scorer_has_one_and_a_constant_one_half_of_the_area():
     whole = split_edges(RING, test=0.2, validation=0.0, random_state=0)
-    posterior, metric = GRAPH_METRICS["common_neighbours"](CorrelationGraph(EMPTY, 24))
-    constant = score_links(posterior, metric, whole)
+    constant = score_rows(row_scores("common_neighbors", CorrelationGraph(EMPTY, 24)), whole.test, whole.known)
     assert constant["auc"] == pytest.approx(0.5)  # no neighbours at all: every score is 0
     assert constant["ncrr"] < 0.1
     places = np.array([[0.0], [1.0], [9.0], [10.0]])
-    split = EdgeSplit(CorrelationGraph(EMPTY, 4), EMPTY, np.array([[0, 1], [2, 3]]))
-    best = score_links(point_posterior(places), make_metric("mean_distance"), split)
+    held, known = np.array([[0, 1], [2, 3]]), CorrelationGraph(EMPTY, 4)
+    best = score_links(point_posterior(places), make_metric("mean_distance"), held, known)
     assert (best["ncrr"], best["auc"], best["hits_1"]) == (1.0, 1.0, 1.0)
 
 
@@ -181,23 +171,51 @@ def test_models_see_the_training_graph_alone(parameters, graph_features, monkeyp
 
     monkeypatch.setattr(CorrelatedVAE, "fit", watched)
     outcome = run(Entry("m", "M", "cvae", parameters, graph_features=graph_features), WORLD, Run(seed=1))
-    ((shape, graph),) = seen
-    _, features, split = load(WORLD, 1)
-    assert graph == split.train
-    assert shape == (60, 30 + 60 * graph_features)
-    assert outcome.data["train_edges"] + outcome.data["test_edges"] + outcome.data["validation_edges"] > 100
+    _, features, parts = load(WORLD, 1)
+    # settings are chosen on the validation edges; then these are given back, and the model is trained once more
+    assert [graph for _, graph in seen] == [parts["validation"].known, parts["test"].known]
+    assert parts["test"].known.n_edges == parts["validation"].known.n_edges + len(parts["validation"].held)
+    assert {shape for shape, _ in seen} == {(60, 30 + 60 * graph_features)}
+    assert outcome.data["known_edges"] + outcome.data["test_edges"] > 100
     assert 0 < outcome.scores["ncrr"] < 1
+    assert outcome.scores["validation_ncrr"] != outcome.scores["ncrr"]
     assert outcome.scores["n_vertices"] == 60
     assert features.shape == (60, 30)
-    assert len(outcome.sketches.linked) == min(400, len(split.test))
+    assert len(outcome.sketches.linked) == min(400, len(parts["test"].held))
+
+
+def test_the_first_editions_protocol_trains_once_without_the_validation_edges(monkeypatch):
+    seen, fit = [], CorrelatedVAE.fit
+    monkeypatch.setattr(CorrelatedVAE, "fit", lambda self, X, **o: seen.append(o["graph"]) or fit(self, X, **o))
+    run(Entry("m", "M", "cvae", COUNTS), {**WORLD, "protocol": "first edition"}, Run(seed=1))
+    _, _, parts = load({**WORLD, "protocol": "first edition"}, 1)
+    assert seen == [parts["test"].known] == [parts["validation"].known]
+    assert len(parts["validation"].held) == round(0.05 * (seen[0].n_edges + len(parts["validation"].held)))
+    # the test edges are the same under both protocols
+    assert np.array_equal(parts["test"].held, load(WORLD, 1)[2]["test"].held)
+
+
+def test_the_best_heuristic_is_that_of_the_validation_edges():
+    _, features, parts = load(WORLD, 2)
+    outcome = run(Entry("best", "best", "best_heuristic"), WORLD, Run(seed=2))
+    validation, test = parts["validation"], parts["test"]
+    tried = {}
+    for method, grid in HEURISTICS.items():
+        for parameters in grid if method != "degree" else ():
+            score = row_scores(method, validation.known, features, **parameters)
+            tried[method, *parameters.items()] = score_rows(score, validation.held, validation.known)["ncrr"]
+    assert outcome.scores["validation_ncrr"] == max(tried.values())
+    score = row_scores(known=test.known, features=features, **outcome.settings["chosen"])
+    assert outcome.scores["ncrr"] == score_rows(score, test.held, test.known)["ncrr"]
 
 
 def test_the_split_of_a_seed_is_always_the_same():
     (_, X, one), (_, Y, two), (_, _, other) = load(WORLD, 3), load(WORLD, 3), load(WORLD, 4)
     assert (X != Y).nnz == 0
-    assert np.array_equal(one.test, two.test)
-    assert one.train == two.train
-    assert not np.array_equal(one.test, other.test)
+    for part in ("validation", "test"):
+        assert np.array_equal(one[part].held, two[part].held)
+        assert one[part].known == two[part].known
+    assert not np.array_equal(one["test"].held, other["test"].held)
 
 
 def test_degree_on_the_published_epinions():
@@ -205,9 +223,8 @@ def test_degree_on_the_published_epinions():
         locate("epinions")
     except DataFileError:
         pytest.skip("epinions is not in the data folder")
-    graph = epinions().graph
-    split = split_edges(CorrelationGraph(graph.edges, graph.n_vertices), random_state=0)
-    posterior, metric = GRAPH_METRICS["degree"](split.train)
-    found = score_links(posterior, metric, split)
+    _, _, parts = load({"name": "epinions", "min_ratings": 100, "protocol": "first edition"}, 0)
+    test = parts["test"]
+    found = score_rows(row_scores("degree", test.known), test.held, test.known)
     assert found["n_vertices"] == 16_101
     assert found["ncrr"] == pytest.approx(0.012929992511610174, abs=1e-6)  # as recorded by the first edition

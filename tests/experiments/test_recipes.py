@@ -54,7 +54,7 @@ def test_the_least_number_of_ratings_keeps_the_papers_proportion():
 def test_unknown_names_raise_with_the_known_ones():
     with pytest.raises(ValueError, match=re.escape("no task 'cooking'; there are clustering, links, matching")):
         find_recipe("cooking", "paper")
-    with pytest.raises(ValueError, match=re.escape("there are recommended, paper, quick")):
+    with pytest.raises(ValueError, match=re.escape("there are recommended, old-protocol, paper, quick")):
         find_recipe("links", "secret")
     with pytest.raises(ValueError, match=re.escape("no model 'gat'; it has vae, ind, corr, lsa")):
         find_recipe("matching", "paper").choose(["vae", "gat"])

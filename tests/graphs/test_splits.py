@@ -30,20 +30,22 @@ def test_parts_are_disjoint_cover_all_edges_and_keep_all_vertices(graph, strateg
     assert split.train == graph.without(graph.ids[held])
     for part in parts:
         assert part.tolist() == sorted(part.tolist())
-    assert len(split.validation) == round(validation * (graph.n_edges - len(split.test)))
+    assert split.known == graph.without(graph.ids[split.test])
     if strategy == "random":
         assert len(split.test) == round(test * graph.n_edges)
+        assert len(split.validation) == round(validation * split.known.n_edges)
 
 
 @given(graphs(max_vertices=12), st.integers(1, 19), st.integers(0, 99))
 def test_each_vertex_holds_out_its_share(graph, twentieths, seed):
     share = Fraction(twentieths, 20)
-    split = split_edges(graph, test=float(share), validation=0.0, random_state=seed)
-    held = np.bincount(split.test.ravel(), minlength=graph.n_vertices)
-    quota = np.array([ceil(share * int(degree)) for degree in graph.degrees], dtype=int)
-    # others may hold out more of a vertex's edges, never fewer; and nobody holds out an edge without need
-    assert (held >= quota).all()
-    assert len(split.test) <= quota.sum()
+    split = split_edges(graph, test=float(share), validation=float(share), random_state=seed)
+    for whole, edges in ((graph, split.test), (split.known, split.validation)):
+        held = np.bincount(edges.ravel(), minlength=graph.n_vertices)
+        quota = np.array([ceil(share * int(degree)) for degree in whole.degrees], dtype=int)
+        # others may hold out more of a vertex's edges, never fewer; and nobody holds out an edge without need
+        assert (held >= quota).all()
+        assert len(edges) <= quota.sum()
 
 
 @pytest.mark.parametrize(("share", "degree"), [(0.07, 100), (0.29, 100), (0.05, 20), (0.05, 21), (0.1, 30)])

@@ -1,6 +1,8 @@
 """The link task: find held-out edges of mutual trust between users who have rated products.
 
-Candidates of a vertex are all vertices but itself and its neighbours in training. A vertex i with k held-out edges of
+Settings are chosen on validation edges, which are drawn as the test edges are. Then they are given back: the chosen
+model is trained once more with them, and the test edges are ranked. Candidates of a vertex are all vertices but itself
+and its neighbours in the graph that the model knows. A vertex i with k held-out edges of
 ranks r_1, ..., r_k has CRR_i = 1/r_1 + ... + 1/r_k and NCRR_i = CRR_i / H(k), with H(k) = 1 + 1/2 + ... + 1/k the best
 that k edges can reach. The score is the mean of NCRR_i over the vertices with a held-out edge. Ties count against the
 method: a rank is 1 plus the number of other candidates that score at least as well.
@@ -8,23 +10,38 @@ method: a rank is 1 plus the number of other candidates that score at least as w
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from scipy import sparse
-from torch import Tensor
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from corrvae.datasets import epinions
-from corrvae.experiments.models import Run, describe_settings, point_posterior, train_entry
+from corrvae.experiments.models import Run, Trained, describe_settings, train_entry
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
 from corrvae.experiments.sketching import sketch
 from corrvae.experiments.sources import data_files, small_world
-from corrvae.graphs import CorrelationGraph, EdgeSplit, graph_features, split_edges
+from corrvae.graphs import CorrelationGraph, graph_features, heuristics, split_edges
 from corrvae.model import Posterior
-from corrvae.scoring import METRICS, Metric, Points, make_metric, rank
+from corrvae.scoring import METRICS, Metric, make_metric, rank
+
+# What each heuristic may choose on validation edges.
+HEURISTICS: dict[str, list[dict[str, float]]] = {
+    "degree": [{}],
+    "common_neighbors": [{}],
+    "adamic_adar": [{}],
+    "resource_allocation": [{}],
+    "three_step_allocation": [{}],
+    "personalized_pagerank": [{"alpha": alpha} for alpha in (0.3, 0.5, 0.7)],
+    "katz": [{"share": share} for share in (0.1, 0.3, 0.6, 0.9)],
+}
+# Vertices whose heuristics are computed together.
+_BLOCK = 256
+# What a degree adds to a heuristic: less than any difference that the heuristic makes.
+_TIE_BREAK = 1e-9
 
 Ranks = Int[np.ndarray, " pairs"]
 
@@ -45,97 +62,125 @@ class EdgeRanks:
     candidates: Ranks
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Edges to find, and the graph that methods may know."""
+
+    held: Int[np.ndarray, "edges 2"]
+    known: CorrelationGraph
+
+
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
-    """Train a model on the training graph, and rank the held-out edges."""
+    """Train a model without the validation edges and rank these; then train it with them, and rank the test edges."""
     run.report("reading the data", 0, None)
-    name, features, split = load(settings, run.seed)
-    train = split.train
+    name, features, parts = load(settings, run.seed)
     data = {
         "name": name,
-        "users": train.n_vertices,
+        "users": parts["test"].known.n_vertices,
         "features": int(features.shape[1]),  # pyright: ignore[reportOptionalSubscript]
-        "train_edges": train.n_edges,
-        "validation_edges": len(split.validation),
-        "test_edges": len(split.test),
+        "known_edges": parts["test"].known.n_edges,
+        "validation_edges": len(parts["validation"].held),
+        "test_edges": len(parts["test"].held),
         "files": data_files(settings["name"]),
         "settings": dict(settings),
     }
-    if entry.method in GRAPH_METRICS:
-        posterior, metric = GRAPH_METRICS[entry.method](train)
-        scores = score_links(posterior, metric, split)
-        return Outcome(scores, describe_settings(entry), data)
-    if entry.graph_features:
-        features = graph_features(features, train)
-    trained, metric = train_entry(entry, features, train, run), make_metric(entry.metric)
-    posterior = trained.posterior(None)
-    run.report("ranking", 0, None)
-    scores = score_links(posterior, metric, split)
-    drawn = sketch(posterior, metric, train, split.test, seed=run.seed)
+    if entry.method in HEURISTICS or entry.method == "best_heuristic":
+        chosen, scores = _run_heuristic(entry.method, features, parts)
+        return Outcome(scores, describe_settings(entry) | {"chosen": chosen}, data)
+    metric, scores = make_metric(entry.metric), {}
+
+    def train(name: str, known: CorrelationGraph) -> Trained:
+        X = graph_features(features, known) if entry.graph_features else features
+        checkpoint = None if run.checkpoint is None else run.checkpoint / name
+        return train_entry(entry, X, known, replace(run, checkpoint=checkpoint))
+
+    trained = train("validation", parts["validation"].known)
+    for name, part in parts.items():
+        if part.known is not parts["validation"].known:
+            trained = train(name, part.known)
+        run.report(f"ranking {name} edges", 0, None)
+        prefix = "" if name == "test" else f"{name}_"
+        found = score_links(trained.posterior(None), metric, part.held, part.known)
+        scores |= {prefix + key: value for key, value in found.items()}
+    test = parts["test"]
+    drawn = sketch(trained.posterior(None), metric, test.known, test.held, seed=run.seed)
     return Outcome(scores, trained.settings, data, trained.history, drawn)
 
 
-def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, EdgeSplit]:
-    """Read or draw the data, and hold edges out: name, features, edges in three parts."""
+def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str, Part]]:
+    """Read or draw the data, and hold edges out: name, features, edges in two parts, those of validation first.
+
+    Under the first edition's protocol, validation edges are drawn uniformly, and hidden from what ranks the test edges.
+    """
     if settings["name"] == "small":
         features, graph = small_world(settings["n_users"], settings["n_items"], random_state=seed)
-        return "small synthetic trust", features, split_edges(graph, random_state=seed)
-    found = epinions(settings["name"], min_ratings=settings["min_ratings"])
-    # vertex i is row i for every model, also for those that do not see the graph
-    graph = CorrelationGraph(found.graph.edges, found.graph.n_vertices)
-    return "Epinions", found.features, split_edges(graph, random_state=seed)
+        name = "small synthetic trust"
+    else:
+        found = epinions(settings["name"], min_ratings=settings["min_ratings"])
+        # vertex i is row i for every model, also for those that do not see the graph
+        features, graph = found.features, CorrelationGraph(found.graph.edges, found.graph.n_vertices)
+        name = "Epinions"
+    if settings.get("protocol") != "first edition":
+        split = split_edges(graph, random_state=seed)
+        parts = {"validation": Part(split.validation, split.train), "test": Part(split.test, split.known)}
+        return name, features, parts
+    generator = np.random.default_rng(seed)
+    outer = split_edges(graph, validation=0.0, random_state=generator)
+    inner = split_edges(outer.train, "random", test=0.05, validation=0.0, random_state=generator)
+    parts = {"validation": Part(inner.test, inner.train), "test": Part(outer.test, inner.train)}
+    return name, features, parts
 
 
-def score_links(posterior: Posterior, metric: Metric, split: EdgeSplit) -> dict[str, float]:
-    """Rank the held-out edges of a split and return the scores of the task, those of validation edges too.
+def score_links(
+    posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph
+) -> dict[str, float]:
+    """Rank held-out edges (positions) among what the known graph does not link, and return the scores of the task.
 
     Examples
     --------
     Points at 0, 1, 3 and 4 on a line, two held-out edges at the first. Its NCRR is (1 + 1/2) / (1 + 1/2) = 1; the
     others find it first, and third behind two nearer ones: (1 + 1 + 1/3) / 3.
 
-    >>> empty = np.empty((0, 2), np.int64)
-    >>> split = EdgeSplit(CorrelationGraph(empty, 4), empty, np.array([[0, 1], [0, 2]]))
+    >>> from corrvae.experiments.models import point_posterior
+    >>> known = CorrelationGraph(np.empty((0, 2), np.int64), 4)
     >>> points = point_posterior(np.array([[0.0], [1.0], [3.0], [4.0]]))
-    >>> found = score_links(points, make_metric("mean_distance"), split)
+    >>> found = score_links(points, make_metric("mean_distance"), np.array([[0, 1], [0, 2]]), known)
     >>> round(found["ncrr"], 4), round(found["mrr"], 4), found["hits_1"], found["n_vertices"]
     (0.7778, 0.7083, 0.5, 3.0)
     """
-    parts = {"": split.test, "validation_": split.validation}
-    held = np.concatenate(list(parts.values()))
-    found = rank_edges(posterior, metric, held, split.train)
-    from_both_ends = np.concatenate([np.repeat(list(parts), [len(part) for part in parts.values()])] * 2)
-    scores: dict[str, float] = {}
-    for prefix, edges in parts.items():
-        if len(edges):
-            chosen = from_both_ends == prefix
-            part = EdgeRanks(**{name: values[chosen] for name, values in vars(found).items()})
-            scores |= {prefix + name: value for name, value in _summary(part).items()}
-    return scores
+    return _summary(rank_edges(posterior, metric, held, known))
 
 
 def rank_edges(
-    posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], train: CorrelationGraph
+    posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph
 ) -> EdgeRanks:
     """Rank held-out edges (positions) from both ends: first all from their first end, then all from their second.
 
-    None of them may be an edge of the training graph.
+    None of them may be an edge of the known graph.
     """
-    adjacency = train.to_scipy()
-    known = sparse.csr_array(adjacency.astype(bool) + sparse.eye_array(train.n_vertices, dtype=bool, format="csr"))
-    leaked = np.flatnonzero(np.isin(held @ [train.n_vertices, 1], train.edges @ [train.n_vertices, 1]))
+    pairs, left_out = _from_both_ends(held, known)
+    vertices, others = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    ranks = rank(posterior, posterior, metric, pairs, exclude=left_out)[0]
+    candidates = known.n_vertices - np.diff(left_out.indptr)[vertices].astype(np.int64)
+    if metric.name in METRICS:  # continuous scores are equal where points are; a second ranking would cost minutes
+        above = ranks - _equal_points(posterior, left_out, vertices, others)
+    else:
+        flipped = replace(metric, larger_is_better=not metric.larger_is_better)
+        above = candidates - rank(posterior, posterior, flipped, pairs, exclude=left_out)[0]
+    return EdgeRanks(vertices, others, ranks, above, candidates)
+
+
+def _from_both_ends(
+    held: Int[np.ndarray, "edges 2"], known: CorrelationGraph
+) -> tuple[Int[np.ndarray, "pairs 2"], sparse.csr_array]:
+    """Return the pairs to rank, and which candidates each vertex leaves out: itself and its known neighbours."""
+    leaked = np.flatnonzero(np.isin(held @ [known.n_vertices, 1], known.edges @ [known.n_vertices, 1]))
     if len(leaked):
         pair = tuple(held[leaked[0]].tolist())
         raise ValueError(f"held-out edge {leaked[0]}, {pair}, is a training edge: what was trained on is not ranked")
-    pairs = np.concatenate([held, held[:, ::-1]])
-    vertices, others = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    ranks = rank(posterior, posterior, metric, pairs, exclude=known)[0]
-    candidates = train.n_vertices - np.diff(known.indptr)[vertices].astype(np.int64)
-    if metric.name in METRICS:  # continuous scores are equal where points are; a second ranking would cost minutes
-        above = ranks - _equal_points(posterior, known, vertices, others)
-    else:
-        flipped = replace(metric, larger_is_better=not metric.larger_is_better)
-        above = candidates - rank(posterior, posterior, flipped, pairs, exclude=known)[0]
-    return EdgeRanks(vertices, others, ranks, above, candidates)
+    itself = sparse.eye_array(known.n_vertices, dtype=bool, format="csr")
+    return np.concatenate([held, held[:, ::-1]]), sparse.csr_array(known.to_scipy().astype(bool) + itself)
 
 
 def _equal_points(posterior: Posterior, known: sparse.csr_array, vertices: Ranks, others: Ranks) -> Ranks:
@@ -192,49 +237,74 @@ def area_under_curve(found: EdgeRanks) -> float:
 
 # ---- scores of the graph alone ---------------------------------------------------------------------------------------
 
-
-def _degree(graph: CorrelationGraph) -> tuple[Posterior, Metric]:
-    degrees = graph.degrees.astype(np.float32)
-
-    def score(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(degrees[columns], (len(rows), len(columns))).copy()
-
-    return _by_number(graph, "degree", score)
+RowScores = Callable[[Int[np.ndarray, " rows"]], Float[np.ndarray, "rows vertices"]]
 
 
-def _common_neighbours(graph: CorrelationGraph, weights: np.ndarray | None = None) -> tuple[Posterior, Metric]:
-    pattern = graph.to_scipy()
-    pattern.data[:] = 1.0
-    weighted = pattern if weights is None else sparse.csr_array(pattern @ sparse.diags_array(weights))
+def score_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> dict[str, float]:
+    """Score a function that returns a row of scores for each of some vertices, as `score_links` does a posterior.
 
-    def score(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return (pattern[rows] @ weighted[columns].T).toarray().astype(np.float32)
-
-    return _by_number(graph, "common_neighbours" if weights is None else "adamic_adar", score)
-
-
-def _adamic_adar(graph: CorrelationGraph) -> tuple[Posterior, Metric]:
-    # a neighbour counts 1 / log(its degree); one that two vertices share has degree 2 or more
-    return _common_neighbours(graph, 1.0 / np.log(np.maximum(graph.degrees, 2)))
+    Examples
+    --------
+    >>> known = CorrelationGraph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> score_rows(partial(heuristics.common_neighbors, known), np.array([[0, 2]]), known)["ncrr"]
+    1.0
+    """
+    return _summary(rank_rows(score, held, known))
 
 
-def _by_number(
-    graph: CorrelationGraph, name: str, score: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> tuple[Posterior, Metric]:
-    """Return points whose one coordinate is the number of their vertex, and a metric that reads it."""
-    if graph.n_vertices > 1 << 24:
-        raise ValueError("vertices beyond 16,777,216 have no number in single precision")
+def rank_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> EdgeRanks:
+    """Rank held-out edges from both ends, by vertex."""
+    pairs, left_out = _from_both_ends(held, known)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    queries, begins = np.unique(pairs[:, 0], return_index=True)
+    ranks, above = np.empty((2, len(pairs)), np.int64)
+    for begin in range(0, len(queries), _BLOCK):
+        block = queries[begin : begin + _BLOCK]
+        rows = score(block).astype(np.float32)
+        rows[left_out[block].nonzero()] = -np.inf
+        end = begins[begin + _BLOCK] if begin + _BLOCK < len(queries) else len(pairs)
+        for k in range(begins[begin], end):
+            row = rows[np.searchsorted(block, pairs[k, 0])]
+            ranks[k], above[k] = (row >= row[pairs[k, 1]]).sum(), (row > row[pairs[k, 1]]).sum()
+    vertices, others = pairs.T.copy()
+    candidates = known.n_vertices - np.diff(left_out.indptr)[vertices].astype(np.int64)
+    return EdgeRanks(vertices, others, ranks, above, candidates)
 
-    def function(queries: Points, candidates: Points) -> Float[Tensor, "queries candidates"]:
-        rows, columns = (points.mean[:, 0].numpy().astype(np.int64) for points in (queries, candidates))
-        return torch.from_numpy(score(rows, columns))
 
-    numbers = np.arange(graph.n_vertices, dtype=np.float32)[:, None]
-    return point_posterior(numbers), Metric(name, function, larger_is_better=True, is_product=True)
+def row_scores(method: str, known: CorrelationGraph, features: Any = None, **parameters: float) -> RowScores:
+    """Return a heuristic on a graph; with features, times 1 + the cosine of two rows, with the degree as tie-break.
+
+    Examples
+    --------
+    >>> score = row_scores("degree", CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.eye(3))
+    >>> score(np.array([0])).round(3)
+    array([[2., 2., 1.]])
+    """
+    alone = partial(getattr(heuristics, method), known, **parameters)
+    if features is None:
+        return alone
+    counts = sparse.csr_array(features, dtype=np.float64)
+    weighted = sparse.csr_array(TfidfTransformer().fit_transform(counts))  # pyright: ignore[reportArgumentType]
+    tie_break = _TIE_BREAK * known.degrees
+
+    def score(vertices: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows vertices"]:
+        alike = 1.0 + (weighted[vertices] @ weighted.T).toarray()
+        return (alone(vertices) + tie_break) * alike
+
+    return score
 
 
-GRAPH_METRICS: dict[str, Any] = {
-    "degree": _degree,
-    "common_neighbours": _common_neighbours,
-    "adamic_adar": _adamic_adar,
-}
+def _run_heuristic(method: str, features: Any, parts: dict[str, Part]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Choose settings on validation edges and score the test edges; "best_heuristic" chooses among all heuristics."""
+    validation, test = parts["validation"], parts["test"]
+    with_features = features if method == "best_heuristic" else None
+    methods = [name for name in HEURISTICS if name != "degree"] if method == "best_heuristic" else [method]
+    tried = [
+        ({"method": name, **parameters}, row_scores(name, validation.known, with_features, **parameters))
+        for name in methods
+        for parameters in HEURISTICS[name]
+    ]
+    scored = [(chosen, score_rows(score, validation.held, validation.known)) for chosen, score in tried]
+    chosen, best = max(scored, key=lambda one: one[1]["ncrr"])
+    found = score_rows(row_scores(known=test.known, features=with_features, **chosen), test.held, test.known)
+    return chosen, found | {f"validation_{name}": value for name, value in best.items()}

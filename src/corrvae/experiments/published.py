@@ -104,6 +104,7 @@ TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (_MATC
 RECIPE_TITLES = MappingProxyType(
     {
         "recommended": "recommended recipe",
+        "old-protocol": "validation edges uniform and hidden, as before",
         "recommended-two-catalogues": "two catalogues, recommended recipe",
         "paper": "the paper's settings",
         "quick": "quick",

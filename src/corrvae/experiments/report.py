@@ -27,7 +27,7 @@ _RECIPE_NOTES = {
 _CHOICE_NOTES = {
     ("matching", "recommended"): "Settings were chosen on validation data.",
     ("matching", "recommended-two-catalogues"): "Settings were chosen on validation data.",
-    ("links", "recommended"): "Settings were chosen on validation data, except those of CVAE_corr, the paper's.",
+    ("links", "old-protocol"): "Settings were chosen on validation data, except those of CVAE_corr, the paper's.",
 }
 _CLUSTERING_NOTE = "Steps and the size of PCA were chosen on these very data: clustering has no validation part."
 _TERMS = ("total", "reconstruction", "singleton", "edge", "non_edge", "tau", "loss")

@@ -38,7 +38,7 @@ def reproduce(
     the recipe if they are ``None``, without models that need torch_geometric where it is not installed. `data` is the
     folder of the data instead of ``CORRVAE_DATA``, `dataset` "ml-1m" (the default) to "ml-32m" for matching, `out` the
     folder of the results. `start` runs one job; by default in a process of its own, with so many `threads`. For
-    matching, `protocol` is "random-halves" (the default) or "two-catalogues".
+    matching, `protocol` is "random-halves" (the default) or "two-catalogues". Links have the recipe "old-protocol" too.
 
     The tally returned holds the records of all runs that are finished, and those that failed; ``problem`` describes
     these in a sentence.

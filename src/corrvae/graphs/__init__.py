@@ -5,6 +5,7 @@ subgraphs that contain each edge, which turns a graph with cycles into a valid p
 torch nor numba.
 """
 
+from corrvae.graphs import heuristics as heuristics
 from corrvae.graphs.edges import DroppedEdgesWarning as DroppedEdgesWarning
 from corrvae.graphs.edges import EdgeError as EdgeError
 from corrvae.graphs.features import graph_features as graph_features

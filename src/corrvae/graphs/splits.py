@@ -24,11 +24,15 @@ class EdgeSplit:
         All vertices, and the edges that are not held out.
     validation, test
         The held-out edges as vertex indices, i < j, sorted; ``train.ids[test]`` are their ids.
+    known
+        All vertices, and the edges of `train` and `validation`. Once settings are chosen on the validation edges, these
+        are given back: the chosen model is trained on `known`, and the test edges are ranked among what is not in it.
     """
 
     train: CorrelationGraph
     validation: Int[np.ndarray, "validation 2"]
     test: Int[np.ndarray, "test 2"]
+    known: CorrelationGraph
 
     def __repr__(self) -> str:
         counts = f"train={self.train.n_edges:,}, validation={len(self.validation):,}, test={len(self.test):,}"
@@ -52,13 +56,14 @@ def split_edges(
     graph
         The graph with all its edges.
     strategy
-        "per_vertex": each vertex holds out ceil(test * degree) of its edges, at random, and the test edges are the
-        union, so that every vertex with an edge has a test edge. With small degrees that is far more than the share.
-        "random": a random share of the edges, rounded to the nearest number.
+        "per_vertex": each vertex holds out ceil(share * degree) of its edges, at random, and the held-out edges are the
+        union, so that every vertex with an edge has a held-out edge. With small degrees that is far more than the
+        share. "random": a random share of the edges, rounded to the nearest number.
     test
         The share held out for testing, at least 0 and less than 1.
     validation
-        The share, of the edges that remain, held out at random for validation, rounded to the nearest number.
+        The share, of the edges that remain, held out for validation in the same way. Edges that are drawn otherwise lie
+        elsewhere in the graph, and reward other settings.
     random_state
         A seed or generator; the same seed gives the same split.
 
@@ -76,15 +81,13 @@ def split_edges(
     _check_share("test", test)
     _check_share("validation", validation)
     generator = np.random.default_rng(random_state)
-    if strategy == "per_vertex":
-        held = _draw_per_vertex(graph, test, generator)
-    elif strategy == "random":
-        held = _draw_uniformly(np.arange(graph.n_edges), graph.n_edges, test, generator)
-    else:
+    draw = {"per_vertex": _draw_per_vertex, "random": _draw_uniformly}.get(strategy)
+    if draw is None:
         raise ValueError(f'strategy must be "per_vertex" or "random", not {strategy!r}')
-    validated = _draw_uniformly(np.flatnonzero(~held), graph.n_edges, validation, generator)
-    train = graph._with_edges(~held & ~validated)
-    return EdgeSplit(train, frozen(graph.edges[validated]), frozen(graph.edges[held]))
+    tested = draw(graph, test, generator)
+    known = graph._with_edges(~tested)
+    validated = draw(known, validation, generator) if validation else np.zeros(known.n_edges, bool)
+    return EdgeSplit(known._with_edges(~validated), frozen(known.edges[validated]), frozen(graph.edges[tested]), known)
 
 
 def _draw_per_vertex(graph: CorrelationGraph, share: float, generator: np.random.Generator) -> np.ndarray:
@@ -99,9 +102,9 @@ def _draw_per_vertex(graph: CorrelationGraph, share: float, generator: np.random
     return held
 
 
-def _draw_uniformly(candidates: np.ndarray, n_edges: int, share: float, generator: np.random.Generator) -> np.ndarray:
-    held = np.zeros(n_edges, dtype=bool)
-    held[generator.choice(candidates, round(share * len(candidates)), replace=False)] = True
+def _draw_uniformly(graph: CorrelationGraph, share: float, generator: np.random.Generator) -> np.ndarray:
+    held = np.zeros(graph.n_edges, dtype=bool)
+    held[generator.choice(graph.n_edges, round(share * graph.n_edges), replace=False)] = True
     return held
 
 
