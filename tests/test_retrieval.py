@@ -293,14 +293,14 @@ def test_matching_finds_the_best_sum(model):
     left, right = GRAPH.ids[GRAPH.edges[:, 0]], GRAPH.ids[GRAPH.edges[:, 1]]
     shuffled = np.random.default_rng(0).permutation(right)
     found = model.match(left, shuffled, metric="mean_distance")
-    assert (found.one_to_one, found.exact) == (True, True)
+    assert (found.unmatched, found.exact) == ({}, True)
     assert sorted(found.id_pairs[:, 1]) == sorted(right)
     whole = all_scores(model, "mean_distance")
     where = GRAPH.index_of(found.id_pairs.ravel()).reshape(-1, 2)
     np.testing.assert_allclose(found.scores, whole[where[:, 0], where[:, 1]], rtol=1e-4, atol=1e-4)
     block = whole[np.ix_(GRAPH.index_of(left), GRAPH.index_of(shuffled))]
     assert found.scores.sum() == pytest.approx(block[linear_sum_assignment(block)].sum(), rel=1e-4)
-    nearest = model.match(left, shuffled, one_to_one=False)
+    nearest = model.match(left, shuffled, replace=True)
     near = model.kneighbors(ids=left, n_neighbors=1, candidates=shuffled)
     assert nearest.id_pairs.tolist() == np.stack([left, near.ids[:, 0]], axis=1).tolist()
 

@@ -50,9 +50,9 @@ from corrvae.scoring import (
     PairScores,
     RankedFeatures,
     alike_features,
-    assign,
     calibrate_links,
     make_metric,
+    match,
     nearest,
     parts,
     rank,
@@ -645,7 +645,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
         score, training = make_metric(metric), self.posterior()
-        among = training if candidates is None else training.take(_distinct(training, candidates, "candidates"))
+        among = training if candidates is None else training.take(training.distinct_positions(candidates, "candidates"))
         if not len(among):
             raise ValueError("there are no candidates")
         queries = training if X is None else self.posterior(X)
@@ -874,12 +874,17 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         right: Any,
         X: Any = None,
         *,
-        one_to_one: bool = True,
+        caliper: float | str | None = None,
+        ratio: int = 1,
+        replace: bool = False,
+        exact_on: Any = None,
         metric: MetricChoice = "expected_distance",
         n_candidates: int | None = None,
         progress: bool | None = None,
     ) -> Matches:
-        """Pair the points of two sides.
+        """Pair the points of two sides; in studies of causes the treated (left) with controls (right).
+
+        By default no point is in two pairs, there are as many pairs as possible, and the sum of scores is the best.
 
         Parameters
         ----------
@@ -887,43 +892,44 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The two sides, without a common point.
         X : matrix of features or None
             The points, if they are not training rows.
-        one_to_one : bool
-            Whether each point is in at most one pair, and the sum of scores the best; the larger side then keeps
-            points without a partner. Otherwise each left point gets its nearest right one.
+        caliper : float, str or None
+            The worst score that a pair may have, in the units of the metric. "0.5sd": the score of a point with
+            itself, moved by half a standard deviation of the embedding in every dimension. Points without a partner are
+            in `Matches.unmatched`.
+        ratio : int
+            Right points for each left one, at most. All left points get a first one before any gets a second.
+        replace : bool
+            Whether a right point may be in several pairs: each left point then gets its nearest ones.
+        exact_on : data frame, series, mapping, array or None
+            Values that partners must have in common, by id (index of a frame, keys of a mapping), or an array with a
+            row for each training row or row of X.
         metric : str, Metric or function
             The score, as in `kneighbors`.
         n_candidates : int or None
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
-            `Matches.exact` tells whether the matching is certainly the best of all.
+            `Matches.exact` tells whether the matching is certainly the best of all. With `replace` it always is.
         progress : bool or None
             Show a bar; ``None``: on a terminal, if it takes long.
 
         Examples
         --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).match([0, 1], [2, 3, 4])
+        >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(5))
+        >>> model.match([0, 1], [2, 3, 4])
         Matches(2 pairs, expected_distance, one to one)
+        >>> model.match([0, 1], [2, 3, 4], exact_on=["a", "b", "a", "c", "c"]).unmatched[1]
+        'no candidate with the same exact_on values'
         """
-        score, points = make_metric(metric), self.posterior(X)
-        sides = [_distinct(points, side, name) for side, name in ((left, "left"), (right, "right"))]
-        common = np.intersect1d(sides[0], sides[1])
-        if len(common):
-            raise ValueError(f"id {points.ids.tolist()[common[0]]!r} is on both sides")
-        if not (len(sides[0]) and len(sides[1])):
-            raise ValueError("a side without points cannot be matched")
-        lefts, rights = points.take(sides[0]), points.take(sides[1])
-        if one_to_one:
-            pairs, scores, exact = assign(lefts, rights, score, n_candidates=n_candidates, progress=progress)
-        else:
-            found, best = nearest(lefts, rights, score, 1, progress=progress)
-            pairs, scores, exact = np.stack([np.arange(len(lefts)), found[:, 0]], axis=1), best[:, 0], True
-        return Matches(
-            id_pairs=np.stack([lefts.ids[pairs[:, 0]], rights.ids[pairs[:, 1]]], axis=1),
-            scores=scores,
-            parts=parts(lefts, rights, score, pairs, scores),
-            metric=score.name,
-            larger_is_better=score.larger_is_better,
-            one_to_one=one_to_one,
-            exact=exact,
+        return match(
+            self.posterior(X),
+            left,
+            right,
+            metric,
+            caliper=caliper,
+            ratio=ratio,
+            replace=replace,
+            exact_on=exact_on,
+            n_candidates=n_candidates,
+            progress=progress,
         )
 
     def calibrate_links(
@@ -1246,14 +1252,6 @@ def _check_count(name: str, value: Any) -> None:
 def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-
-
-def _distinct(points: Posterior, ids: Any, name: str) -> Int[np.ndarray, " ids"]:
-    positions = points.positions(ids)
-    values, counts = np.unique(positions, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"{name} holds id {points.ids.tolist()[values[counts > 1][0]]!r} more than once")
-    return positions
 
 
 def _warn_empty_rows(matrix: Any) -> None:

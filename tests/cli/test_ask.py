@@ -145,18 +145,53 @@ def test_a_document_is_the_whole_of_stdout(corr, tmp_path):
     assert parquet.read_table(out)["source"].to_pylist() == [row["source"] for row in document["rows"]]
 
 
-@pytest.mark.parametrize("one_to_one", [True, False])
-def test_lists_are_matched(corr, new, one_to_one, tmp_path):
+@pytest.mark.parametrize("replace", [True, False])
+def test_lists_are_matched(corr, new, replace, tmp_path):
     other = tmp_path / "other.csv"
     make_frame(12, seed=4, prefix="new").rename_axis("id").to_csv(other)  # the same ids, which say nothing
-    flag = "--one-to-one" if one_to_one else "--no-one-to-one"
-    found = rows("match", corr.run, "--left", new, "--right", other, flag)
+    found = rows("match", corr.run, "--left", new, "--right", other, *(["--replace"] if replace else []))
+    assert list(found[0]) == ["left", "right", "margin", *TAIL]
     left, right = make_frame(8, seed=9, prefix="left"), make_frame(12, seed=4, prefix="right")
     both = pd.concat([left, right])
-    expected = trained("pairwise").match(left.index, right.index, both, one_to_one=one_to_one)
+    expected = trained("pairwise").match(left.index, right.index, both, replace=replace)
     names = [[row["left"].replace("new", "left"), row["right"].replace("new", "right")] for row in found]
     assert names == expected.id_pairs.tolist()
     np.testing.assert_allclose(numbers(found, "score"), expected.scores, rtol=1e-6)
+
+
+def test_points_of_training_are_matched_with_a_caliper_and_like_values(ind, tmp_path):
+    towns = {name: "ABC"[k % 3] for k, name in enumerate(IDS)}
+    people = write_rows(tmp_path / "people.csv", [("id", "town", "old"), *((i, towns[i], len(i)) for i in IDS)])
+    left, right = IDS[:9], IDS[9:30]
+    listed = write_rows(tmp_path / "right.txt", [[name] for name in right])
+    options = ["--caliper", "1.5sd", "--ratio", 2, "--exact-on", f"{people}:town", "--exact-on", f"{people}:old"]
+    alone = tmp_path / "alone.csv"
+    result = run(
+        "match", ind.run, "--left-ids", ",".join(left), "--right-ids", listed, *options, "--unmatched", alone, "--json"
+    )
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    frame = pd.DataFrame({"town": towns, "old": {name: len(name) for name in IDS}})
+    expected = trained().match(left, right, caliper="1.5sd", ratio=2, exact_on=frame)
+    assert [[row["left"], row["right"]] for row in document["rows"]] == expected.id_pairs.tolist()
+    assert document["caliper"] == pytest.approx(expected.caliper)
+    written = pd.read_csv(alone)
+    assert dict(zip(written["id"], written["why"], strict=True)) == expected.unmatched
+    assert (written["side"] == np.where(written["id"].isin(left), "left", "right")).all()
+    for side, names in (("left", left), ("right", right)):
+        assert sum(document["unmatched"][side].values()) == len(set(names) & expected.unmatched.keys())
+        assert f"of {len(names)} {side} points are not matched" in result.stderr
+
+
+def test_lists_that_cannot_be_matched(ind, new, tmp_path):
+    people = write_rows(tmp_path / "people.csv", [("id", "town"), ("p0", "A"), ("p1", "")])
+    assert "pass both lists as tables" in failure("match", ind.run, "--left", new, "--right-ids", "p1")
+    sides = ["--left-ids", "p0", "--right-ids", "p1"]
+    assert "pass FILE:COLUMN" in failure("match", ind.run, *sides, "--exact-on", "town")
+    assert "no value for the id 'p1'" in failure(
+        "match", ind.run, "--left-ids", "p0", "--right-ids", "p1,p2", "--exact-on", f"{people}:town"
+    )
+    assert "'0.5sd', got 'near'" in failure("match", ind.run, *sides, "--caliper", "near")
 
 
 def test_clusters_are_found_and_say_how(ind):

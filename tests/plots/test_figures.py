@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from corrvae.plots import draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
+from corrvae.plots import draw_balance, draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
 from corrvae.plots.figures import short_number
+from corrvae.scoring import Balance
 
 
 def axes_of(figure):
@@ -75,3 +76,14 @@ def test_calibration_lies_on_its_bins():
 )
 def test_numbers_are_short(value, text):
     assert short_number(value) == text
+
+
+def test_a_love_plot_shows_the_covariates_that_differed_most():
+    names = [f"c{k}" for k in range(40)]
+    before = np.linspace(-2.0, 2.0, 40)
+    balance = Balance(names, before, before / 10, np.ones(40), np.ones(40), 5, 5, 5.0, 5.0)
+    axes = axes_of(draw_balance(balance, n_covariates=3))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["c1", "c39", "c0"]
+    unmatched, matched = (np.asarray(points.get_offsets()) for points in axes.collections[-2:])
+    np.testing.assert_allclose(unmatched[:, 0], before[[1, 39, 0]])
+    np.testing.assert_allclose(matched[:, 0], before[[1, 39, 0]] / 10)

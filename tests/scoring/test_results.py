@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from corrvae.model.posterior import Posterior
-from corrvae.scoring import Matches, Neighbors, PairRanks, PairScores, Parts, parts
+from corrvae.scoring import Neighbors, PairRanks, PairScores, Parts, parts
 from support.literal_scores import correlated_points
 
 NAMES = np.array(["a", "b", "c", "d"], dtype=object)
@@ -99,9 +99,6 @@ def test_scores_and_ranks_are_arrays_too():
     assert np.asarray(ranks, dtype=float).tolist() == [3.0, 1.0]
     assert (len(scores), len(ranks)) == (2, 2)
     assert (repr(scores), repr(ranks)) == ("PairScores(2 pairs, cosine)", "PairRanks(2 pairs, cosine)")
-    assert (
-        repr(Matches(pairs[:1], np.ones(1), None, "cosine", True, True, True)) == "Matches(1 pair, cosine, one to one)"
-    )
 
 
 def test_tables_of_pairs():
@@ -111,8 +108,3 @@ def test_tables_of_pairs():
     assert probable["probability"].to_pylist() == [0.1, 0.9]
     ranks = PairRanks(pairs, PARTS.score, PARTS, "cosine", True, np.array([3, 1])).to_table()
     assert ranks["rank"].to_pylist() == [3, 1]
-    matches = Matches(pairs, PARTS.score, PARTS, "mean_distance", False, True, True).to_table()
-    assert matches["left"].to_pylist() == ["a", "c"]
-    assert matches["right"].to_pylist() == ["b", "a"]
-    assert matches["better"].to_pylist() == ["lower", "lower"]
-    assert matches["correlation_part"].to_pylist() == [-1.0, 0.0]

@@ -1,5 +1,6 @@
 """The commands that ask a trained run: embeddings, neighbours, items, links, matches, clusters, scores, facts."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -233,56 +234,94 @@ def links(
 @command()
 def match(
     run: RunArgument,
-    left: Annotated[Path, typer.Option(help="Table of features of one list of points.")],
-    right: Annotated[Path, typer.Option(help="Table of features of the other.")],
-    one_to_one: Annotated[
-        bool, typer.Option(help="No point in two pairs and the best sum of scores, or each left point's nearest.")
-    ] = True,
+    left: Annotated[Path | None, typer.Option(help="Table of features of one list of points.")] = None,
+    right: Annotated[Path | None, typer.Option(help="Table of features of the other.")] = None,
+    left_ids: Annotated[
+        str | None, typer.Option(help="Points of training as one list: ids separated by commas, or a file of ids.")
+    ] = None,
+    right_ids: Annotated[str | None, typer.Option(help="Points of training as the other list.")] = None,
+    caliper: Annotated[
+        str | None,
+        typer.Option(help="The worst score of a pair; 0.5sd: of a point and itself, half a standard deviation away."),
+    ] = None,
+    ratio: Annotated[int, typer.Option(min=1, help="Right points for each left one, at most.")] = 1,
+    replace: Annotated[bool, typer.Option("--replace", help="A right point may be in several pairs.")] = False,
+    exact_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE:COLUMN",
+            help="Values that partners must share, from a table whose first column holds ids; may be repeated.",
+        ),
+    ] = None,
     metric: MetricOption = "expected_distance",
     out: OutOption = None,
+    unmatched: Annotated[
+        Path | None, typer.Option(help="File to write the points without a partner to, and why they have none.")
+    ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Match the points of two lists.
+    """Match the points of two lists, one to one with the best sum of scores, or as the options ask.
 
-    Each row has the score, the parts that sum to it, and which scores are better.
+    Each row has the margin to the best other partner, the score, the parts that sum to it, and which scores are better.
 
     Example: corrvae match run/ --left a.csv --right b.csv
+
+    Example: corrvae match run/ --left-ids treated.txt --right-ids others.txt --caliper 0.5sd --exact-on people.csv:town
     """
     check_out(out)
+    check_out(unmatched)
     import numpy as np
     import pyarrow as pa
-    from scipy import sparse
 
     from corrvae import load
-    from corrvae.io import Features
+    from corrvae.io import write_table
 
     model = load(run)
-    sides = [read_points(model, path, id_column=id_column, layout=layout) for path in (left, right)]
-    # Each list has ids of its own, and the same id in both says nothing: the points are numbered for the matching.
-    matrices: list[Any] = [side.matrix for side in sides]
-    both: Any = np.concatenate(matrices) if all(isinstance(m, np.ndarray) for m in matrices) else None
-    if both is None:
-        both = sparse.csr_array(sparse.vstack([sparse.csr_array(matrix) for matrix in matrices]))
-    numbers = np.split(np.arange(both.shape[0]), [sides[0].n_rows])
+    X, names = None, [np.empty(0, np.int64)] * 2
+    if left is not None and right is not None and left_ids is None and right_ids is None:
+        X, names = _two_lists(model, [left, right], id_column=id_column, layout=layout)
+    elif left_ids is not None and right_ids is not None and left is None and right is None:
+        names = [_read_ids(given, model.ids_) for given in (left_ids, right_ids)]
+    else:
+        raise ValueError("pass both lists as tables (--left and --right), or both as ids (--left-ids and --right-ids)")
+    # Each table has ids of its own, and the same id in both says nothing: its points are numbered for the matching.
+    numbers = np.split(np.arange(sum(map(len, names))), [len(names[0])])
+    called = names if X is None else numbers
     found = model.match(
-        numbers[0],
-        numbers[1],
-        Features(both, None, sides[0].names),
-        one_to_one=one_to_one,
+        called[0],
+        called[1],
+        X,
+        caliper=None if caliper is None else _number(caliper),
+        ratio=ratio,
+        replace=replace,
+        exact_on=_exact_values(exact_on, names, called) if exact_on else None,
         metric=metric,
         progress=_progress(),
     )
     if not found.exact:
         notify("too many pairs to look at all: this is the best matching among each point's nearest candidates")
     table = found.to_table()
-    for name, side, first in (("left", sides[0], 0), ("right", sides[1], sides[0].n_rows)):
-        places = table.column(name).to_numpy() - first
-        named = places if side.ids is None else side.ids[places]
-        table = table.set_column(table.column_names.index(name), name, pa.array(named.tolist()))
-    _write_scores(table, out, as_json=as_json, metric=metric, one_to_one=one_to_one, exact=found.exact)
+    named = dict(zip(np.concatenate(called).tolist(), np.concatenate(names).tolist(), strict=True))
+    for place, name in enumerate(("left", "right")):
+        table = table.set_column(place, name, pa.array([named[value] for value in table.column(name).to_pylist()]))
+    counts: dict[str, dict[str, int]] = {}
+    alone: list[tuple[Any, str, str]] = []
+    for side, ids in zip(("left", "right"), called, strict=True):
+        reasons = [(named[value], side, found.unmatched[value]) for value in ids.tolist() if value in found.unmatched]
+        counts[side] = dict(Counter(reason for _, _, reason in reasons))
+        alone += reasons
+        if reasons:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in counts[side].items())
+            notify(f"{len(reasons):,} of {len(ids):,} {side} points are not matched: {why}")
+    if unmatched is not None:
+        write_table(
+            pa.table({key: [row[k] for row in alone] for k, key in enumerate(("id", "side", "why"))}), unmatched
+        )
+    facts = {"caliper": found.caliper, "exact": found.exact, "unmatched": counts}
+    _write_scores(table, out, as_json=as_json, metric=metric, **facts)
 
 
 @command()
@@ -377,6 +416,50 @@ def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = Fal
         typer.echo(subject)
         for name, value in known.items():
             typer.echo(f"  {name.replace('_', ' ')}: {as_words(value)}")
+
+
+def _two_lists(model: Any, paths: list[Path], **options: Any) -> tuple[Any, list[Any]]:
+    """Return the features of two tables as one, and the ids of each table."""
+    import numpy as np
+    from scipy import sparse
+
+    from corrvae.io import Features
+
+    sides = [read_points(model, path, **options) for path in paths]
+    matrices: list[Any] = [side.matrix for side in sides]
+    if all(isinstance(matrix, np.ndarray) for matrix in matrices):
+        both: Any = np.concatenate(matrices)
+    else:
+        both = sparse.csr_array(sparse.vstack([sparse.csr_array(matrix) for matrix in matrices]))
+    ids = [np.arange(side.n_rows) if side.ids is None else side.ids for side in sides]
+    return Features(both, None, sides[0].names), ids
+
+
+def _exact_values(columns: list[str], names: list[Any], called: list[Any]) -> dict[Any, tuple[Any, ...]]:
+    """Return the values of some columns (FILE:COLUMN) by what points are called in the matching."""
+    from corrvae.cli.draw import read_values
+    from corrvae.errors import DataFileError
+
+    values: dict[Any, tuple[Any, ...]] = {}
+    for given in columns:
+        path, _, column = given.rpartition(":")
+        if not path:
+            raise ValueError(f"--exact-on {given}: pass FILE:COLUMN, as in people.csv:town")
+        for side, ids in zip(names, called, strict=True):
+            known = read_values(side, Path(path), column)
+            for name, value in zip(side.tolist(), ids.tolist(), strict=True):
+                if known.get(name) in (None, ""):
+                    raise DataFileError(Path(path), f"column {column!r} has no value for the id {str(name)!r}")
+                values[value] = (*values.get(value, ()), known[name])
+    return values
+
+
+def _number(text: str) -> float | str:
+    """Return a number, or the text if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _write_scores(table: Any, out: Path | None, *, as_json: bool, metric: str, **facts: Any) -> None:

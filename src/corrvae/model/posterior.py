@@ -90,6 +90,14 @@ class Posterior:
         """Return the positions of ids; an unknown id raises a `ValueError` that names it."""
         return self._vertices.locate(ids)
 
+    def distinct_positions(self, ids: Any, name: str) -> Int[np.ndarray, " ids"]:
+        """Return the positions of ids; an id that is listed twice raises a `ValueError` that begins by `name`."""
+        positions = self.positions(ids)
+        values, counts = np.unique(positions, return_counts=True)
+        if (counts > 1).any():
+            raise ValueError(f"{name} holds id {self.ids.tolist()[values[counts > 1][0]]!r} more than once")
+        return positions
+
     def pair_positions(self, pairs: Any) -> Int[np.ndarray, "pairs 2"]:
         """Return the positions of pairs of ids: a list of pairs, or an array or data frame with two columns."""
         columns = as_array(pairs)

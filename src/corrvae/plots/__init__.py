@@ -4,6 +4,7 @@ Every ``draw_...`` function takes arrays and returns a `matplotlib.figure.Figure
 file that needs no network.
 """
 
+from corrvae.plots.figures import draw_balance as draw_balance
 from corrvae.plots.figures import draw_calibration as draw_calibration
 from corrvae.plots.figures import draw_curves as draw_curves
 from corrvae.plots.figures import draw_pairs as draw_pairs

@@ -1,4 +1,4 @@
-"""Curves and histograms: the course of training, uncertainty, spanning weights, scores of pairs, calibration."""
+"""Curves and histograms: training, uncertainty, spanning weights, scores of pairs, calibration, balance."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from corrvae.plots.style import COLOURS, LINE, SOFT, styled
+from corrvae.scoring import Balance
 
 _PANEL, _WIDE = (2.7, 1.9), (4.4, 2.8)
 _BINS = 40
@@ -106,6 +107,37 @@ def draw_calibration(
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
     axes.grid()
+    return figure
+
+
+@styled
+def draw_balance(balance: Balance, *, n_covariates: int = 30) -> Figure:
+    """Draw how far two sides differ in each covariate before and after matching: a love plot.
+
+    The `n_covariates` that differed most before matching are shown; dotted lines are at differences of 0.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrvae.model import Posterior
+    >>> from corrvae.scoring import match
+    >>> points = Posterior(np.arange(5.0)[:, None], np.ones((5, 1)))
+    >>> figure = draw_balance(match(points, [1, 3], [0, 2, 4], "mean_distance").balance(points.mean))
+    """
+    size = np.nan_to_num(np.abs(balance.before), posinf=np.inf)
+    shown = np.argsort(-size, kind="stable")[:n_covariates][::-1]
+    figure = Figure(figsize=(_WIDE[0], 1.0 + 0.17 * len(shown)))
+    axes = figure.add_subplot()
+    places = np.arange(len(shown))
+    for limit in (-0.1, 0.1):
+        axes.axvline(limit, color=LINE, lw=1, ls=":")
+    axes.axvline(0.0, color=LINE, lw=1)
+    axes.hlines(places, balance.before[shown], balance.after[shown], color=LINE, lw=1)
+    for name, colour in (("before", SOFT), ("after", COLOURS[0])):
+        axes.scatter(getattr(balance, name)[shown], places, s=18, color=colour, label=f"{name} matching", lw=0)
+    axes.set_yticks(places, [balance.names[k] for k in shown])
+    axes.set(xlabel="standardised mean difference", ylim=(-0.7, len(shown) - 0.3))
+    axes.legend(fontsize=7, loc="best")
     return figure
 
 

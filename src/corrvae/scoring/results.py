@@ -1,4 +1,4 @@
-"""What users receive: neighbours, scores, ranks and matches, under the ids of their points."""
+"""What users receive: neighbours, scores and ranks, under the ids of their points."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Neighbors:
         there = np.atleast_2d(~np.isnan(self.scores))
         rows, columns = np.nonzero(there)
         ids = {"query": np.atleast_1d(self.query_ids)[rows], "rank": columns + 1}
-        return _table({**ids, "neighbor": np.atleast_2d(self.ids)[there]}, self, there)
+        return score_table({**ids, "neighbor": np.atleast_2d(self.ids)[there]}, self, there)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.scores, self.ids))
@@ -163,7 +163,7 @@ class RankedFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfPairs:
+class OfPairs:
     """What `PairScores`, `PairRanks` and `Matches` have in common."""
 
     id_pairs: Shaped[np.ndarray, "pairs 2"]
@@ -182,7 +182,7 @@ class _OfPairs:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PairScores(_OfPairs):
+class PairScores(OfPairs):
     """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 
     Attributes
@@ -209,7 +209,7 @@ class PairScores(_OfPairs):
     def to_table(self) -> pa.Table:
         """Return a row for each pair, in the order they were asked about."""
         ids = {"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1]}
-        return _table(ids if self.probabilities is None else {**ids, "probability": self.probabilities}, self)
+        return score_table(ids if self.probabilities is None else {**ids, "probability": self.probabilities}, self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.scores, dtype=dtype, copy=copy)
@@ -217,7 +217,7 @@ class PairScores(_OfPairs):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PairRanks(_OfPairs):
+class PairRanks(OfPairs):
     """Ranks of given (query, target) pairs; ``numpy.asarray`` returns the ranks alone.
 
     Attributes
@@ -236,45 +236,15 @@ class PairRanks(_OfPairs):
 
     def to_table(self) -> pa.Table:
         """Return a row for each pair, in the order they were asked about."""
-        return _table({"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1], "rank": self.ranks}, self)
+        return score_table({"source": self.id_pairs[:, 0], "target": self.id_pairs[:, 1], "rank": self.ranks}, self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.ranks, dtype=dtype, copy=copy)
 
 
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Matches(_OfPairs):
-    """Pairs of a left and a right point.
-
-    Attributes
-    ----------
-    id_pairs
-        The ids of the left and of the right point, in the order of the left points.
-    scores
-        Their scores.
-    parts, metric, larger_is_better
-        As in `Neighbors`.
-    one_to_one
-        Whether no point is in two pairs.
-    exact
-        Whether the matching is the best of all; if not, it is the best among each point's nearest candidates.
-    """
-
-    one_to_one: bool
-    exact: bool
-
-    def to_table(self) -> pa.Table:
-        """Return a row for each pair."""
-        return _table({"left": self.id_pairs[:, 0], "right": self.id_pairs[:, 1]}, self)
-
-    def __repr__(self) -> str:
-        return super().__repr__().removesuffix(")") + (", one to one)" if self.one_to_one else ")")
-
-
-def _table(
+def score_table(
     columns: dict[str, np.ndarray],
-    result: Neighbors | _OfPairs,
+    result: Neighbors | OfPairs,
     there: np.ndarray | slice = slice(None),
 ) -> pa.Table:
     """Return columns, then score, its parts, its name and its direction."""

@@ -583,7 +583,7 @@ def _by_query(pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.nd
     """Yield places of pairs with one query, the query, and their candidates; a bounded number at a time."""
     order = np.argsort(pairs[:, 0], kind="stable")
     for places in np.split(order, np.flatnonzero(np.diff(pairs[order, 0])) + 1):
-        for where in _pieces(places, _PAIRS):
+        for where in _pieces(places, _PAIRS) if len(places) else ():
             yield where, pairs[where[:1], 0], pairs[where, 1]
 
 
