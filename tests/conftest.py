@@ -6,11 +6,16 @@ from pathlib import Path
 
 # Two workers share two cores: each keeps to one thread, or they wait for each other at every small step.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The same bits are promised on a CPU, and device="auto" would take a GPU.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
+import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
 import support.typecheck  # noqa: F401, which the hook below finds by its name
+
+torch.backends.mps.is_available = lambda: False
 
 SOURCE = Path(__file__).parent.parent / "src"
 

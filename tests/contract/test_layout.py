@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import corrvae
+
 PACKAGE = Path(__file__).parents[2] / "src" / "corrvae"
 ORDER = (
     "errors",
@@ -22,6 +24,7 @@ ORDER = (
     "experiments",
     "cli",
 )
+SIMPLE = {"__version__"}
 FREE = ("__init__", "__main__")  # the face of the package and its program
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -39,8 +42,9 @@ def imported_rooms(path: Path) -> set[str]:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    own = [name.split(".") for name in names if name.startswith("corrvae.")]
-    return {parts[1] for parts in own if parts[1] in ORDER}
+    rooms = {name.split(".")[1] for name in names if name.startswith("corrvae.")}
+    # what is imported from the package itself is made in some room, too
+    return {room if room in ORDER else getattr(corrvae, room).__module__.split(".")[1] for room in rooms - SIMPLE}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
