@@ -614,7 +614,7 @@ def test_the_list_of_parameters_stays_humane():
         ({"likelihood": "bernoulli"}, X.clip(0), r"row \d+, column \d+ holds .* \[0, 1\]"),
     ],
 )
-def test_what_cannot_be_is_said(parameters, features, words):
+def test_wrong_parameters_are_named(parameters, features, words):
     with unchecked(), pytest.raises(ValueError, match=words):
         CorrelatedVAE(**{**QUICK, **parameters}).fit(features)
 
@@ -632,7 +632,7 @@ def test_what_cannot_be_is_said(parameters, features, words):
         ({"dropout": 1.0}, "dropout"),
     ],
 )
-def test_what_a_family_cannot_be_is_said(options, words):
+def test_wrong_options_of_a_family_are_named(options, words):
     with pytest.raises(ValueError, match=words):
         CorrelatedVAE(**{**QUICK, "family": Pairwise(**options)}).fit(X, graph=GRAPH)
 

@@ -81,7 +81,7 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
 
 
 def make_scaling(matrix: Matrix, likelihood: Any, counts: Literal["raw", "presence", "log"]) -> Scaling:
-    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` says."""
+    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` asks."""
     if likelihood != "gaussian":
         return Scaling(counts)
     mean, square, _ = column_moments(matrix)

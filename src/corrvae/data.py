@@ -106,7 +106,7 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
     if names is not None:
         estimator.n_features_in_ = learner.n_features_in_
         _check_names(estimator, names, reset=reset)
-    # scikit-learn returns a plain view of a memory map, which no longer says that it is one.
+    # scikit-learn returns a plain view of a memory map, which is no longer recognised as one.
     matrix: Matrix = X if isinstance(X, np.memmap) else _as_matrix(checked)
     _check_numbers(matrix, missing)
     given = own_ids if ids is None else ids

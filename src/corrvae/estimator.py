@@ -397,7 +397,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         make_family(self.family)
         given = self.validation_fraction != "auto" or not has_automatic_length(self.get_params(deep=False))
         if self.patience not in (None, "auto") and given and self.validation_fraction in (0, "auto"):
-            raise ValueError(f"patience={self.patience} needs validation rows: set validation_fraction, to 0.1 say")
+            raise ValueError(f"patience={self.patience} needs validation rows: set validation_fraction=0.1")
 
     def _choose(self, table: Table, *, warm: bool) -> None:
         """Choose what is to be chosen from the data; a fit that continues keeps the architecture it has."""
@@ -446,7 +446,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return model
 
     def _identity(self, table: Table, weights: np.ndarray | None) -> str:
-        """Return what tells this fit from others: parameters but for its length, data, graph and weights."""
+        """Return what identifies this fit: parameters but for its length, data, graph and weights."""
         left_out = ("max_steps", "max_epochs", "patience", "device", "warm_start")
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in left_out}
         code = blake2b(repr((sorted(parameters.items()), self.n_fits_, digest(table.matrix))).encode(), digest_size=16)
@@ -907,7 +907,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The score, as in `kneighbors`.
         n_candidates : int or None
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
-            `Matches.exact` tells whether the matching is certainly the best of all. With `replace` it always is.
+            `Matches.exact` is whether the matching is certainly the best of all. With `replace` it always is.
         progress : bool or None
             Show a bar; ``None``: on a terminal, if it takes long.
 

@@ -108,7 +108,7 @@ def test_an_error_is_a_sentence_and_a_code(error, code, sentence, failing):
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{sentence}\n")
 
 
-def test_a_full_disk_behind_another_error_is_told_by_its_code(failing):
+def test_a_full_disk_behind_another_error_is_known_by_its_code(failing):
     error = FolderError("run", "cannot be written (the disk is full)")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert failing(raiser(error)).exit_code == FAILED

@@ -49,7 +49,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path):
     assert "seeds must be 1 or more" in failure("reproduce", "clustering", "--quick", "--seeds", 0, "--out", tmp_path)
 
 
-def test_an_interrupt_is_told_with_what_to_do(asked):
+def test_an_interrupt_is_reported_with_what_to_do(asked):
     asked.problem = KeyboardInterrupt()
     sentence = failure("reproduce", "links", code=1)
     assert sentence == "interrupted; what is finished is kept, and the same command resumes from there"

@@ -78,7 +78,7 @@ def test_files_that_cannot_grow_leave_the_last_checkpoint(helper, stopped, whole
 
 @pytest.mark.parametrize("call", ["open", "mkdir"])
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_read_only_folder_is_said_before_training(tmp_path, monkeypatch, call, number):
+def test_a_read_only_folder_is_reported_before_training(tmp_path, monkeypatch, call, number):
     """As the system would for a user who may not write there; root may everywhere."""
     place = tmp_path / "locked" / "run"
     if call == "open":
@@ -101,13 +101,13 @@ def test_a_read_only_folder_is_said_before_training(tmp_path, monkeypatch, call,
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_said(tmp_path):
+def test_a_folder_that_may_not_be_written_is_reported(tmp_path):
     (tmp_path / "locked").mkdir(mode=0o555)
     with pytest.raises(FolderError, match="no permission, or a read-only disk; choose another place"):
         fragile.train(str(tmp_path / "locked" / "run"), 3)
 
 
-def test_damage_to_a_checkpoint_is_said_and_not_overwritten(stopped):
+def test_damage_to_a_checkpoint_is_reported_and_not_overwritten(stopped):
     (tensors,) = json.loads((stopped / "config.json").read_text())["files"]
     for name in (tensors, "config.json"):
         content = (stopped / name).read_bytes()
@@ -121,7 +121,7 @@ def test_damage_to_a_checkpoint_is_said_and_not_overwritten(stopped):
         (stopped / name).write_bytes(content)
 
 
-def test_a_checkpoint_of_something_else_is_said(stopped, tmp_path):
+def test_a_checkpoint_of_something_else_is_reported(stopped, tmp_path):
     config = json.loads((stopped / "config.json").read_text())
     for part, value in (("step", "many"), ("history", 3), ("best", [1.0])):
         changed = {**config, "document": {**config["document"], part: value}}

@@ -289,6 +289,6 @@ def test_missing_numbers_do_not_count():
     assert choose_likelihood(sparse.csr_array(holes), missing=True)[0] == "bernoulli"
 
 
-def test_the_reason_is_told():
+def test_the_reason_is_given():
     table = sparse.csr_array(([3.0, 1.0], ([0, 1], [0, 5])), shape=(50, 20))
     assert choose_likelihood(table) == ("multinomial", "no feature is negative, and 99.8% are zeros")

@@ -8,7 +8,7 @@ from jaxtyping import config
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Let arguments of the wrong type through to the library's own checks."""
+    """Pass arguments of the wrong type to the library's own checks."""
     before = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
     try:

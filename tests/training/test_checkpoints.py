@@ -186,7 +186,7 @@ def change(folder: Path, *, tensors=lambda tensors: tensors, **document) -> None
         ),
     ],
 )
-def test_a_damaged_checkpoint_is_told_in_a_sentence(tmp_path, damage):
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path, damage):
     train(small_model(), small_data(), max_steps=3, callbacks=[Checkpoint(tmp_path)])
     damage(tmp_path)
     with pytest.raises(FolderError, match="damaged") as caught:
@@ -195,7 +195,7 @@ def test_a_damaged_checkpoint_is_told_in_a_sentence(tmp_path, damage):
     assert "\n" not in str(caught.value)
 
 
-def test_a_checkpoint_of_a_newer_version_is_told(tmp_path):
+def test_a_checkpoint_of_a_newer_version_is_reported(tmp_path):
     train(small_model(), small_data(), max_steps=3, callbacks=[Checkpoint(tmp_path)])
     document = json.loads((tmp_path / CONFIG).read_text())
     (tmp_path / CONFIG).write_text(json.dumps({**document, "version": 99}))

@@ -101,7 +101,7 @@ def fail_together(folder):
 
 
 def stop_second(call=6):
-    """Let a signal reach the second worker alone, while it draws its batch."""
+    """Send a signal to the second worker alone, while it draws its batch."""
     calls = iter(range(100))
 
     def draw(rows, generator):
@@ -147,7 +147,7 @@ def hold_an_error():
 
 
 def lose_second(folder, call=7):
-    """Let the second worker be killed while it draws its batch, and return what the first one's error says."""
+    """Kill the second worker while it draws its batch, and return what the first one's error says."""
     calls = iter(range(100))
 
     def draw(rows, generator):

@@ -39,7 +39,7 @@ def reproduce(
     models: Annotated[
         str | None, typer.Option(help="Only these, separated by commas, such as vae,ind,corr; otherwise all.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Seeds 0, 1, ...; otherwise as many as the recipe says.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds 0, 1, ...; otherwise as many as the recipe has.")] = None,
     recipe: Annotated[str, typer.Option(help="recommended, paper, or quick: small data, nothing to download.")] = (
         "recommended"
     ),

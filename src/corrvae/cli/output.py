@@ -68,7 +68,7 @@ def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
         return
     if out.suffix.lower() not in suffixes:
         listed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-        raise FolderError(out, f"its name must end in {listed}, which says what is written")
+        raise FolderError(out, f"its name must end in {listed}, which decides what is written")
     if not out.parent.is_dir():
         raise FolderError(out.parent, "there is no such folder to write to; make it first")
     if out.is_dir():

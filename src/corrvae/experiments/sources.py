@@ -10,7 +10,7 @@ from corrvae.graphs import CorrelationGraph
 
 # Dimensions of taste, how much it decides, and how popularity falls with the rank of an item.
 _TASTES, _STRENGTH, _FALL = 6, 4.0, 1.0
-# Friends are alike in the first of these tastes only: items alone cannot tell which tastes bring people together, so
+# Friends are alike in the first of these tastes only: items alone do not show which tastes bring people together, so
 # that a demonstration has something to learn from the graph.
 _SHARED, _CLOSENESS = 2, 4.0
 _FEWEST_ITEMS, _FRIENDS = 12, 5

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class ResultTable:
-    """Results of a task under one recipe: a row for each model, and a caption that says how to read it."""
+    """Results of a task under one recipe: a row for each model, and a caption on how to read it."""
 
     title: str
     columns: tuple[str, ...]

@@ -106,7 +106,7 @@ class Table:
 
     Text may be compressed with gzip; its lines before the first row that begin with ``#`` or ``%`` are comments. It has
     the `names` of its columns (None if it has none), `n_columns`, the first rows as `sample`, and `id_position`: the
-    index of a pandas frame, otherwise the first column. `header` says whether a text has names (None: found out).
+    index of a pandas frame, otherwise the first column. `header` is whether a text has names (None: found out).
     """
 
     def __init__(self, path: Path, header: bool | None = None) -> None:

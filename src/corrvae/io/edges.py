@@ -80,7 +80,7 @@ def read_graph(
         Names or positions (from 0) of the columns of ids.
     conductance : str or int, optional
         Name or position of the column of conductances. "auto": the third column, if it holds positive numbers that
-        differ and are no times; otherwise a line of the log says why it is not used. None: no column.
+        differ and are no times; otherwise a line of the log has the reason why it is not used. None: no column.
     header : bool, optional
         Whether the first line names the columns. None: it does if names are asked for, if it has no number in a column
         where the next lines have numbers, or if its names are usual ones such as ``source`` and ``target``.
@@ -141,7 +141,7 @@ def _third_column(path: Path, columns: Sequence[str | int], header: bool | None)
 
 
 def _with_conductances(path: Path, pairs: Pairs) -> Pairs:
-    """Return pairs with their numbers if these can be conductances, otherwise without; the log says which."""
+    """Return pairs with their numbers if these can be conductances, otherwise without; the log has which."""
     values: np.ndarray = pairs.values  # pyright: ignore[reportAssignmentType]
     reason = None
     if not (np.isfinite(values) & (values > 0)).all():

@@ -250,7 +250,7 @@ class PairMetric(PairNetwork):
 
     a_k = b_k - c_k |v_i - v_j|^2 with a learned b_k and a positive c_k for each latent dimension k, where v is a
     learned image of the mean (linear unless there are hidden layers). The network has few weights and shares the
-    encoder's, so it does not learn edges by heart. It generalises best where edges are few.
+    encoder's, so it does not memorise edges. It generalises best where edges are few.
 
     Parameters
     ----------

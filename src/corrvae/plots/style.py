@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 def styled(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Run a drawing function in the style of this room, whatever the user's own matplotlibrc says."""
+    """Run a drawing function in the style of this room, whatever is in the user's own matplotlibrc."""
 
     @wraps(function)
     def draw(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -69,7 +69,7 @@ def svg_uri(figure: Figure) -> str:
 
 @styled
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file; its suffix (png, svg, pdf) says the format."""
+    """Write a figure to a file; its suffix (png, svg, pdf) is the format."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(path, dpi=_DPI)

@@ -118,7 +118,7 @@ def calibrate(
         centre, scale = scores.mean(), scores.std() or 1.0
         fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
         slope, constant = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-        if (slope > 0) != larger_is_better:  # worse scores must not be likelier links; then the score says nothing
+        if (slope > 0) != larger_is_better:  # worse scores must not be likelier links; then the score means nothing
             slope = constant = 0.0
         knots, log_ratios = np.array([centre, centre + scale]), np.array([constant, constant + slope])
     elif method == "isotonic":

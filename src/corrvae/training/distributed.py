@@ -39,7 +39,7 @@ class Workers:
         """Return the model, or one that averages gradients over the workers when they are computed.
 
         `example` computes the terms of a batch. It shows whether they leave parameters unused (a learned tau without a
-        graph): torch has to know, and warns if it is told so in vain.
+        graph): torch has to know, and warns if none are unused.
         """
         if self.count == 1:
             return model

@@ -12,7 +12,7 @@ import numpy as np
 class History(Mapping[str, np.ndarray]):
     """The terms of the objective at every evaluation of a run, as columns by name.
 
-    ``step``, ``epoch`` and ``seconds`` tell when. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
+    ``step``, ``epoch`` and ``seconds`` are the time. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
     ``total`` are means over the steps since the previous evaluation, per vertex. The same names after ``validation_``
     are those of the validation data, in the proportions that they have in training. ``tau`` is there if it is learned.
 

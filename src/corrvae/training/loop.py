@@ -100,7 +100,7 @@ def train(
         Functions called with a `Progress` after every step. One that is a context manager is entered before the first
         step and left after the last. One with a method ``start`` gets the `Run` before the first step.
     identity
-        What tells this fit from others; a checkpoint with another identity is not resumed.
+        What identifies this fit; a checkpoint with another identity is not resumed.
 
     Raises
     ------

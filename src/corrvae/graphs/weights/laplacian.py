@@ -2,7 +2,7 @@
 
 Conjugate gradients could stop when the residual r is small, but what counts here is the error of x across every edge,
 and that is bounded by r' D^-1 r / lambda, with lambda the smallest nonzero eigenvalue of D^-1/2 L D^-1/2. Where
-communities are joined by a few weak links lambda is tiny and the residual says nothing about those links, so lambda is
+communities are joined by a few weak links lambda is tiny and the residual does not show those links, so lambda is
 estimated first (Lanczos) and iterations continue until the bound is met.
 """
 

@@ -28,13 +28,13 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 }
 """Likelihoods by name."""
 
-# From this share of zeros on, features say what a row has of many things: sets, counts, ratings.
+# From this share of zeros on, features are what a row has of many things: sets, counts, ratings.
 _MANY_ZEROS = 0.9
 # Counts include zeros; measurements that happen to be whole numbers hardly do.
 _SOME_ZEROS = 0.02
 # Draws from fewer things than this carry little information about a row.
 _FEWEST_THINGS = 20
-# Rows that tell how much columns vary.
+# Rows by which the variance of columns is judged.
 _ROWS = 1000
 
 

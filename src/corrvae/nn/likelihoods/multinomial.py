@@ -55,7 +55,7 @@ class Multinomial(Likelihood):
         return probabilities if totals is None else probabilities * totals[:, None]
 
     def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
-        """Draw as many counts as the totals say (rounded), or one for each row."""
+        """Draw as many counts as the (rounded) totals, or one for each row."""
         draws = np.ones(len(outputs), dtype=np.int64) if totals is None else np.rint(to_numpy(totals)).astype(np.int64)
         probabilities = to_numpy(outputs.double().softmax(1))
         return from_numpy(generator.multinomial(draws, probabilities), outputs)
