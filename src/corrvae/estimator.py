@@ -105,6 +105,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         outweigh the graph. (Under the Gaussian likelihood columns are standardised.)
     dropout : float
         Share of the features hidden from the encoder at random while training.
+    beta : float
+        Weight in training of all terms but the reconstruction. With 1 the objective is a bound on the evidence; less
+        makes posteriors narrower, as if each feature had been observed 1 / beta times.
     min_stddev : float
         Least standard deviation of a posterior. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
@@ -192,6 +195,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         normalize: str = "auto",
         counts: str = "auto",
         dropout: float = 0.0,
+        beta: float = 1.0,
         min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int | str = "auto",
@@ -214,6 +218,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.normalize = normalize
         self.counts = counts
         self.dropout = dropout
+        self.beta = beta
         self.min_stddev = min_stddev
         self.missing = missing
         self.max_epochs = max_epochs
@@ -340,6 +345,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             max_steps=int(chosen["max_epochs"]) * per_epoch if self.max_steps is None else int(self.max_steps),
             learning_rate=float(chosen["learning_rate"]),
             warmup_steps=int(chosen["warmup_steps"]),
+            beta=float(self.beta),
             validation=prepared.validation,
             everything=prepared.everything,
             patience=None if chosen["patience"] is None else int(chosen["patience"]),
@@ -377,6 +383,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             ("dropout", 0.0, 1.0),
             ("validation_fraction", 0.0, 1.0),
             ("learning_rate", np.finfo(float).tiny, np.inf),
+            ("beta", np.finfo(float).tiny, np.inf),
             ("min_stddev", np.finfo(np.float32).tiny, np.inf),
         ):
             value = getattr(self, name)

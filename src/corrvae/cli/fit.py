@@ -163,6 +163,7 @@ def fit(
         _option(_MODEL, "What counts become for the model: raw, presence (1) or log(1 + x); auto: log if large."),
     ] = "auto",
     dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
+    beta: Annotated[float, _option(_MODEL, "Weight of all terms but the reconstruction.")] = 1.0,
     min_stddev: Annotated[float, _option(_MODEL, "Least standard deviation of a posterior.")] = 1e-4,
     missing: Annotated[
         Literal["error", "mask"], _option(_MODEL, "Empty cells: error, or mask (leave them out of training).")

@@ -65,6 +65,7 @@ def train(
     max_steps: int,
     learning_rate: float = 1e-3,
     warmup_steps: int = 0,
+    beta: float = 1.0,
     validation: TrainingData | None = None,
     everything: TrainingData | None = None,
     patience: int | None = None,
@@ -86,6 +87,8 @@ def train(
         Steps to take, and step size of Adam.
     warmup_steps
         Steps over which all terms but the reconstruction grow to their full size.
+    beta
+        This size: their weight. With 1 the objective is a bound on the evidence.
     validation
         Held-out data in pieces. The model ends with the weights under which these were reconstructed best at any
         evaluation.
@@ -127,6 +130,7 @@ def train(
         max_steps=max_steps,
         learning_rate=learning_rate,
         warmup_steps=warmup_steps,
+        beta=beta,
         validation=validation,
         everything=everything,
         patience=patience,
@@ -176,6 +180,7 @@ class Run:
         max_steps: int,
         learning_rate: float,
         warmup_steps: int,
+        beta: float = 1.0,
         validation: TrainingData | None,
         patience: int | None,
         identity: str,
@@ -184,7 +189,7 @@ class Run:
     ) -> None:
         self.model, self.data, self.validation, self.workers = model, data, validation, workers
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
-        self.everything, self.is_last_part = everything, False
+        self.beta, self.everything, self.is_last_part = beta, everything, False
         per_evaluation = min(data.vertex_draws.per_epoch, _STEPS) if validation is not None else 0
         self.evaluate_every = max(per_evaluation or data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
         self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, maximize=True, fused=True)
@@ -209,7 +214,7 @@ class Run:
 
     def advance(self, interrupt: threading.Event) -> Progress:
         """Take a step, and evaluate if it is time to."""
-        warmup = min(1.0, self.step / self.warmup_steps) if self.warmup_steps else 1.0
+        warmup = self.beta * (min(1.0, self.step / self.warmup_steps) if self.warmup_steps else 1.0)
         batch = self.model.family.draw(self.data, self.step)
         batch = self.workers.share(batch).to(self.model.device)
         # As draws, noise depends on the seed and the step alone.
