@@ -57,9 +57,6 @@ def test_blocks_and_pairs_agree_and_are_symmetric(name, hidden):
     found = pairs.view(7, 7, 3)
     torch.testing.assert_close(network.block(prepared[:3], prepared[2:]), found[:3, 2:])
     torch.testing.assert_close(network.block(prepared[:0], prepared), found[:0])
-    first, second = torch.triu_indices(7, 7, 1)
-    torch.testing.assert_close(network.within(prepared), found[first, second])
-    assert network.within(prepared[:1]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("name", PAIR_NETWORKS)
@@ -68,7 +65,6 @@ def test_gradients(name):
     prepared, others = prepared[:5].detach().requires_grad_(), prepared[5:].detach().requires_grad_()
     first, second = torch.tensor([0, 1, 4, 2]), torch.tensor([1, 0, 4, 3])
     assert torch.autograd.gradcheck(lambda p: network.pre_activation(p, first, second), prepared)
-    assert torch.autograd.gradcheck(network.within, prepared)
     assert torch.autograd.gradcheck(network.block, (prepared, others))
 
 
@@ -118,8 +114,8 @@ def test_a_perceptron_elsewhere_computes_the_same():
         is_cpu = False
 
     network, prepared = make("perceptron")
-    moved = network.within(prepared.as_subclass(Elsewhere)).as_subclass(torch.Tensor)
-    torch.testing.assert_close(moved, network.within(prepared))
+    moved = network.block(prepared.as_subclass(Elsewhere), prepared).as_subclass(torch.Tensor)
+    torch.testing.assert_close(moved, network.block(prepared, prepared))
 
 
 def test_perceptron_does_not_hide_what_is_not_a_number():
@@ -165,14 +161,16 @@ def test_metric_begins_as_the_distance_of_the_means():
 def test_metric_reads_means_and_its_gradient_reaches_them():
     network, _ = make("metric")
     means = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda m: network.within(network.prepare(DenseRows(m))), means)
+    first, second = torch.triu_indices(5, 5, 1)
+    assert torch.autograd.gradcheck(
+        lambda m: network.pre_activation(network.prepare(DenseRows(m)), first, second), means
+    )
     with pytest.raises(ValueError, match="have 6 columns, but the network was built for 3"):
         network.prepare(DenseRows(torch.zeros(2, 6, dtype=torch.float64)))
     with pytest.raises(TypeError, match="got SparseRows"):
         network.prepare(sparse_rows(torch.eye(3).numpy()))
 
 
-def test_a_network_of_ones_own_gets_blocks_and_all_pairs():
+def test_a_network_of_ones_own_gets_blocks():
     x, y = torch.randn(3, 2), torch.randn(4, 2)
     torch.testing.assert_close(Product().block(x, y), x[:, None] * y[None])
-    torch.testing.assert_close(Product().within(x), torch.stack([x[0] * x[1], x[0] * x[2], x[1] * x[2]]))
