@@ -2,11 +2,11 @@
 
     CORRVAE_DATA=folder python benchmarks/training.py [--only epinions] [--steps N] [--write]
 
-Both implementations start from the same weights and take their steps in turns, in one process with one thread and
-fused Adam. A time is processor time, the median of the best of some blocks of steps, so that other programs on the
-machine count little. Our steps include everything that training does: drawing, picking rows, noise, history. The
-literal ones get the vertices, edges and pairs that ours used, and keep X dense in memory. The bilinear pair network is
-compared with the literal perceptron.
+Both implementations start from the same weights and take their steps in turns, in one process with one thread and fused
+Adam (`--threads`). A time is the median of the best of some blocks of steps: of one thread processor time, so that
+other programs on the machine count little, of several the clock's. Our steps include everything that training does:
+drawing, picking rows, noise, history. The literal ones get the vertices, edges and pairs that ours used, and keep X
+dense in memory. The bilinear pair network is compared with the literal perceptron.
 """
 
 import argparse
@@ -24,7 +24,6 @@ import tables
 from literal import LiteralModel, literal_terms
 from measure import answer_if_child, in_child, versions, write_results
 
-THREADS = 1
 VERTICES, EDGES, DIMENSIONS = 64, 256, 100
 MODELS = {"ind": None, "corr": "perceptron", "corr, bilinear": "bilinear"}
 # (data, model) to the ratio asked for
@@ -111,7 +110,8 @@ class Literal:
 
 
 def alternate(works: dict, steps: int, block: int = 10, between=lambda: None) -> dict[str, float]:
-    """Processor seconds of each work, done in turns by blocks: the least median of a block, after one to warm up."""
+    """Seconds of each work, done in turns by blocks: the least median of a block, after one to warm up."""
+    now = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     best = dict.fromkeys(works, float("inf"))
     block = min(block, steps)
     for number in range(1 + -(-steps // block)):
@@ -119,9 +119,9 @@ def alternate(works: dict, steps: int, block: int = 10, between=lambda: None) ->
             between()
             seconds = []
             for _ in range(block):
-                begun = time.process_time()
+                begun = now()
                 work()
-                seconds.append(time.process_time() - begun)
+                seconds.append(now() - begun)
             if number:
                 best[name] = min(best[name], median(seconds))
     return best
@@ -164,7 +164,7 @@ def fit(*, threads: int, path: str, model: str, steps: int) -> dict:
     return {"steps": estimator.n_steps_}
 
 
-def measure(name: str, folder: Path, steps: int, shrink: int) -> list[dict]:
+def measure(name: str, folder: Path, steps: int, shrink: int, threads: int) -> list[dict]:
     """All rows of one data set."""
     if name == "epinions":
         table = tables.epinions()
@@ -176,7 +176,7 @@ def measure(name: str, folder: Path, steps: int, shrink: int) -> list[dict]:
         steps = max(5, steps // 5)
     rows = []
     for model in MODELS:
-        report = in_child(__file__, "compare", threads=THREADS, path=path, model=model, steps=steps)
+        report = in_child(__file__, "compare", threads=threads, path=path, model=model, steps=steps)
         wanted = WANTED.get((name, model))
         rows.append({"question": "speed", "data": name, "origin": origin, "model": model, **report, "wanted": wanted})
         print(rows[-1], flush=True)
@@ -184,10 +184,10 @@ def measure(name: str, folder: Path, steps: int, shrink: int) -> list[dict]:
         small = tables.like_movielens(n_rows // 10).save(folder / "small.npz")
         for model in ("ind", "corr"):
             report = in_child(
-                __file__, "growth", threads=THREADS, small=small, large=path, model=model, steps=5 * steps
+                __file__, "growth", threads=threads, small=small, large=path, model=model, steps=5 * steps
             )
             rows.append({"question": "growth", "data": name, "model": model, **report, "wanted": 1.3})
-            report = in_child(__file__, "fit", threads=THREADS, path=path, model=model, steps=5 * steps)
+            report = in_child(__file__, "fit", threads=threads, path=path, model=model, steps=5 * steps)
             rows.append({"question": "memory", "data": name, "model": model, **report, "wanted": 2000})
             print(*rows[-2:], sep="\n", flush=True)
     return rows
@@ -216,16 +216,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=("epinions", "movielens"), default=("epinions", "movielens"))
     parser.add_argument("--steps", type=int, default=400, help="steps of each implementation that are timed")
+    parser.add_argument("--threads", type=int, default=1, help="of each implementation")
     parser.add_argument("--shrink", type=int, default=1, help="divide the rows of the large data, for a quick look")
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/training.json")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only:
-            rows += measure(name, Path(folder), arguments.steps, arguments.shrink)
+            rows += measure(name, Path(folder), arguments.steps, arguments.shrink, arguments.threads)
     print_table(rows)
     if arguments.write:
-        about = {"command": "CORRVAE_DATA=... python benchmarks/training.py --write", "threads": THREADS, "seed": 0}
+        about = {
+            "command": f"CORRVAE_DATA=... python benchmarks/training.py --steps {arguments.steps} --write",
+            "threads": arguments.threads,
+            "seed": 0,
+        }
         print(write_results("training", rows, **about, versions=versions("numpy", "scipy", "numba", "torch")))
 
 

@@ -1,0 +1,82 @@
+"""Numbers in README and docs are those of the committed records."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from corrvae.experiments.published import TASKS
+from corrvae.experiments.records import read_records
+from corrvae.experiments.tables import spread
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TASK_OF = {"matching two halves of a user": "matching", "clustering a tree": "clustering", "links": "links"}
+DATA_OF = {"Epinions": "epinions", "like MovieLens-20M": "movielens"}
+
+
+def rows(*first: str) -> list[tuple[str, list[str]]]:
+    """Rows of tables that begin so, with the page that they are on."""
+    lines = [(page.name, line) for page in PAGES for line in page.read_text().splitlines() if line.startswith("| ")]
+    cells = [(page, [cell.strip() for cell in line.strip("|").split("|")]) for page, line in lines]
+    return [(page, row) for page, row in cells if row[0].startswith(first)]
+
+
+def results(name: str) -> list[dict]:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["rows"]
+
+
+def as_written(scores: list[float], written: str) -> str:
+    """Mean and deviation with as many digits as are written."""
+    digits = len(written.split()[0].partition(".")[2])
+    return " ± ".join(f"{float(number):.{digits}f}" for number in spread(scores).split(" ± "))
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, list[dict[str, list[float]]]]:
+    """Main scores by task, recipe and model, as models are called in tables."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for record in read_records(ROOT / "results"):
+        of_recipe = found.setdefault(record.task, {}).setdefault(record.recipe, {})
+        of_recipe.setdefault(record.label, []).append(record.scores[TASKS[record.task].metric])
+    return {task: list(recipes.values()) for task, recipes in found.items()}
+
+
+def matches(scores: dict[str, list[float]], label: str, written: str) -> bool:
+    """Whether this is the score of a model, whose label may be cut off before a comma or blank."""
+    names = [name for name in scores if name == label or name.startswith((f"{label} ", f"{label},"))]
+    return any(as_written(scores[name], written) == written for name in names)
+
+
+def test_scores_of_the_tasks(scores):
+    found = [(page, row) for page, row in rows(*TASK_OF) if row[0] in TASK_OF and len(row) == 7]
+    assert {row[0] for _, row in found} == set(TASK_OF)
+    for page, row in found:
+        baseline = re.fullmatch(r"(.*?) (\d.*)", row[6])
+        assert baseline is not None
+        written = [("VAE", row[3]), ("CVAE_ind", row[4]), ("CVAE_corr", row[5]), (baseline[1], baseline[2])]
+        recipes = scores[TASK_OF[row[0]]]
+        assert any(all(matches(recipe, *cell) for cell in written) for recipe in recipes), (page, row)
+
+
+def test_steps_of_training():
+    measured = {(row["data"], row["model"]): row for row in results("training") if row["question"] == "speed"}
+    found = [(page, row) for page, row in rows(*DATA_OF) if len(row) == 5 and row[1].startswith("CVAE")]
+    models = {"CVAE_ind": "ind", "CVAE_corr": "corr", "CVAE_corr, bilinear pair network (literal: perceptron)": None}
+    assert len(found) >= 6
+    for page, (data, model, *numbers) in found:
+        row = measured[DATA_OF[data.partition(",")[0]], models[model] or "corr, bilinear"]
+        assert numbers == [f"{row[name]:.1f}" for name in ("ours_ms", "literal_ms", "ratio")], (page, data, model)
+    for row in measured.values():
+        assert row["wanted"] is None or row["ratio"] >= row["wanted"]
+
+
+def test_search_of_all_neighbours():
+    (row,) = results("scoring")
+    found = rows("20 nearest of all")
+    assert found
+    for page, cells in found:
+        expected = [f"{row['seconds']:.0f} s", f"{row['literal_seconds']:,.0f} s", f"{row['ratio']:.0f}"]
+        assert cells[2:5] == expected, page
+    assert row["ratio"] >= 20
