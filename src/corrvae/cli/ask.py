@@ -50,11 +50,9 @@ def embed(
     import numpy as np
     import pyarrow as pa
 
-    from corrvae import load
     from corrvae.io import replace_file, write_table
 
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X)
     ids = pa.array(points.ids.tolist())
     n_components = points.n_components
@@ -98,10 +96,7 @@ def neighbors(
     Example: corrvae neighbors run/ --features new.csv --out neighbors.parquet
     """
     check_out(out)
-    from corrvae import load
-
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     exclude: Any = "self" if X is None or X.ids is not None else None
     if unlinked:
         if model.graph_ is None:
@@ -149,10 +144,7 @@ def recommend(
     Example: corrvae recommend run/ --features new.csv --out recommended.csv
     """
     check_out(out)
-    from corrvae import load
-
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     found = model.recommend(
         X,
         ids=None if ids is None else _read_ids(ids, _ids_of(model, X)),
@@ -213,12 +205,10 @@ def links(
     import numpy as np
     import pyarrow as pa
 
-    from corrvae import load
     from corrvae.plots.facts import link_metric
     from corrvae.scoring import best_pairs
 
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X)
     metric = link_metric(model, features_given=X is not None) if metric is None else metric
     known = model.graph_ if X is None or X.ids is not None else None
@@ -347,11 +337,9 @@ def cluster(
     check_out(out)
     import pyarrow as pa
 
-    from corrvae import load
     from corrvae.cli.clusters import find_clusters
 
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X)
     labels, route = find_clusters(points, n_clusters, method=method, random_state=random_state, progress=_progress())
     notify(route)
@@ -380,11 +368,9 @@ def score(
     check_out(out)
     import numpy as np
 
-    from corrvae import load
     from corrvae.io import find_ids, read_pairs
 
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
+    model, X = _open(run, features, id_column=id_column, layout=layout)
     listed, known = read_pairs(pairs), _ids_of(model, X)
     places = find_ids(known, listed.ids.ravel()).reshape(-1, 2)
     if len(places) > 1 and listed.names is None and (places[0] < 0).all() and (places[1:] >= 0).all():
@@ -460,6 +446,14 @@ def _number(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def _open(run: Path, features: Path | None, **options: Any) -> tuple[Any, Any]:
+    """Return a trained model, and the points of a table if one is given."""
+    from corrvae import load
+
+    model = load(run)
+    return model, None if features is None else read_points(model, features, **options)
 
 
 def _write_scores(table: Any, out: Path | None, *, as_json: bool, metric: str, **facts: Any) -> None:
