@@ -321,6 +321,9 @@ def test_small_and_large_graphs_are_distinguished(monkeypatch):
     found = spanning_weights(graph)
     assert (found.method, found.error, found.route) == ("exact", 0.0, "exact: dense inverse of 199 vertices")
     np.testing.assert_allclose(found.weights, SpanningPlan(graph).solve().weights, rtol=1e-10)
+    assert "dense inverse" not in spanning_weights(graph, "exact").route
+    monkeypatch.setattr(module, "LARGEST_DENSE", 400)
+    assert "dense inverse" in spanning_weights(graph, "exact").route
     monkeypatch.setattr(module, "LARGEST_DENSE", 199)
     assert "dense inverse" not in spanning_weights(graph).route
 
