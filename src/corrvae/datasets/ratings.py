@@ -25,7 +25,7 @@ class MovieLens:
     Attributes
     ----------
     train, validation, test : HalvedUsers
-        Users in two halves: features, the graph between halves, and `redraw` to draw halves anew in training.
+        Users in two halves: features, the graph between halves, and `redraw` to draw halves again in training.
     split : UserSplit
         The users of each part, as positions in `users`.
     users, movies : ndarray

@@ -43,7 +43,7 @@ class HalvedUsers:
         return int(self.graph.n_edges)
 
     def redraw(self, rows: Int[np.ndarray, " rows"], generator: np.random.Generator) -> sparse.csr_array:
-        """Draw halves anew, for ``CorrelatedVAE.fit(..., augment=users.redraw)``.
+        """Draw halves again, for ``CorrelatedVAE.fit(..., augment=users.redraw)``.
 
         Both halves of a user, where both are asked for, are parts of the same draw: they share no item. Of two
         catalogues the item list is cut once for all rows of a call.

@@ -46,7 +46,7 @@ class Trained:
 def train_entry(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, *, augment: Any = None) -> Trained:
     """Train the model of an entry; Ctrl-C leaves its checkpoint and raises `KeyboardInterrupt`.
 
-    A VAE does not see the graph; `augment` draws rows anew, for entries that ask for it.
+    A VAE does not see the graph; `augment` draws rows again, for entries that ask for it.
     """
     if entry.method in ("vae", "cvae"):
         return _train_estimator(entry, X, graph, run, augment)

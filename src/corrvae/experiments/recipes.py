@@ -32,7 +32,7 @@ class Entry:
     method: str
     parameters: Settings = field(default_factory=dict)
     metric: str = "expected_distance"  # how two points are compared
-    augment: bool = False  # whether each user's halves are drawn anew for every batch
+    augment: bool = False  # whether each user's halves are drawn again for every batch
     graph_features: bool = False  # whether rows of the training graph's adjacency are appended to the features
 
 

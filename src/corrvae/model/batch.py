@@ -69,7 +69,7 @@ class TrainingData:
     sample_weights
         One for each vertex, with mean 1.
     augment
-        Draws the features of rows anew each time: a function of row numbers and a generator. The table's own entries
+        Draws the features of rows again each time: a function of row numbers and a generator. The table's own entries
         are not read then.
     batch_size, edge_batch_size
         Vertices and edges that a step draws (B1, B2).

@@ -26,7 +26,7 @@ from corrvae.scoring.metrics import BlockFunction, Metric, Points, make_metric
 # Queries of a block. A matrix product has 8 times as many candidates: with top-20 2.7 ns a pair, square blocks 5.8 ns.
 _ROWS = 512
 # Numbers of an array that holds dimensions, or hidden units, for the pairs of a tile. On a CPU arrays twice as large
-# make log-odds 2.6 times slower: they are then allocated anew for every tile.
+# make log-odds 2.6 times slower: they are then allocated again for every tile.
 _TILE, _TILE_GPU = 2**20, 2**26
 # Bytes of points that are kept from one block to the next.
 _KEPT = 2**29
@@ -125,7 +125,7 @@ def nearest(
     positions[:, :width] = np.where(there, sweep.right.order[where], -1)
     scores[:, :width] = np.where(there, sweep.metric.sign * found, np.nan)
     if not sweep.is_tiled and sweep.metric.parts is not None:
-        # A product loses digits of small distances, which cost little to compute anew.
+        # A product loses digits of small distances, which cost little to compute again.
         pairs = np.stack([np.nonzero(there)[0], positions[:, :width][there]], axis=1)
         scores[:, :width][there] = score(queries, candidates, metric, pairs)
     order = np.lexsort((np.where(positions < 0, np.iinfo(np.int64).max, positions), sweep.metric.sign * scores), axis=1)

@@ -69,7 +69,7 @@ class CSVLog:
     """A CSV file with a row for each evaluation, written as it happens.
 
     A resumed run continues the file: rows of steps that it takes again are dropped, so that it leaves the file that an
-    uninterrupted run would have left. A run that begins at its first step begins the file anew.
+    uninterrupted run would have left. A run that begins at its first step starts a new file.
 
     Parameters
     ----------

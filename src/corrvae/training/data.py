@@ -73,7 +73,7 @@ def prepare_data(
     sample_weight
         A weight for each row.
     augment
-        Draws features of rows anew for every batch.
+        Draws features of rows again for every batch.
     validation_fraction
         Share of the rows to hold out, with the edges among them.
     finish_on_everything
