@@ -348,7 +348,8 @@ class SpanningPlan:
             return self._solve_sketch(given, weights, monitor)
         core_size = max((structure.core_size for structure in self._exact), default=0)
         route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
-        log_forests += float(np.log(given[self._pieces.is_bridge]).sum())
+        if conductances is not None:
+            log_forests += float(np.log(conductances[self._pieces.is_bridge]).sum())
         return SpanningWeights(
             weights=self._finish(weights),
             method="exact",
