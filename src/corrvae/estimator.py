@@ -108,6 +108,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     beta : float
         Weight in training of all terms but the reconstruction. With 1 the objective is a bound on the evidence; less
         makes posteriors narrower, as if each feature had been observed 1 / beta times.
+    average_steps : int
+        Steps of training over which the weights that are kept are averaged; 0: the last weights are kept.
     min_stddev : float
         Least standard deviation of a posterior. Just above sqrt(1 - tau^2) it makes all points about equally certain.
     missing : {"error", "mask"}
@@ -196,6 +198,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         counts: str = "auto",
         dropout: float = 0.0,
         beta: float = 1.0,
+        average_steps: int = 0,
         min_stddev: float = 1e-4,
         missing: Literal["error", "mask"] = "error",
         max_epochs: int | str = "auto",
@@ -219,6 +222,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.counts = counts
         self.dropout = dropout
         self.beta = beta
+        self.average_steps = average_steps
         self.min_stddev = min_stddev
         self.missing = missing
         self.max_epochs = max_epochs
@@ -346,6 +350,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             learning_rate=float(chosen["learning_rate"]),
             warmup_steps=int(chosen["warmup_steps"]),
             beta=float(self.beta),
+            average_steps=int(self.average_steps),
             validation=prepared.validation,
             everything=prepared.everything,
             patience=None if chosen["patience"] is None else int(chosen["patience"]),
@@ -373,6 +378,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         warmup = 0 if self.warmup_steps == "auto" else self.warmup_steps
+        if not isinstance(self.average_steps, Integral) or self.average_steps < 0:
+            raise ValueError(f"average_steps must be an integer, 0 or more, got {self.average_steps!r}")
         if not isinstance(warmup, int) or warmup < 0:
             raise ValueError(f"warmup_steps must be an integer, 0 or more, got {self.warmup_steps!r}")
         if not isinstance(self.hidden, (tuple, list)) or any(

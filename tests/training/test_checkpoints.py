@@ -27,7 +27,7 @@ def augment(rows, generator):
 WEIGHTS = np.linspace(0, 2, N)
 # options of the model, of the data and of the training
 VARIANTS = {
-    "vae": ({"dropout": 0.3}, {"edges": None, "weights": None}, {}),
+    "vae": ({"dropout": 0.3}, {"edges": None, "weights": None}, {"average_steps": 5}),
     "independent": ({"dropout": 0.3, "tau": "learned"}, {"augment": augment}, {}),
     "sparse": ({"dropout": 0.3}, {"table": sparse_table(small_matrix())}, {"warmup_steps": 12}),
     "perceptron": ({"network": "perceptron", "tau": "learned_per_dimension"}, {"augment": augment}, {}),

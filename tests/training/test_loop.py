@@ -62,6 +62,31 @@ def test_steps_are_those_of_adam_on_the_same_draws(network, as_sparse, beta):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("validated", [False, True])
+def test_the_weights_kept_are_averages_of_the_last(validated):
+    seen, model = [], small_model()
+
+    class Watch:
+        def start(self, run):
+            self.run = run
+
+        def __call__(self, progress):
+            seen.append({name: tensor.double().clone() for name, tensor in self.run.model.state_dict().items()})
+
+    options = {"validation": held_out(), "patience": None} if validated else {}
+    result = train(
+        model, small_data(), max_steps=40, learning_rate=0.01, average_steps=8, callbacks=[Watch()], **options
+    )
+    last = 40 if result.best_step is None else result.best_step
+    for name, tensor in model.state_dict().items():
+        average = seen[0][name]
+        for step, weights in enumerate(seen[:last], 1):
+            share = max(1 / 8, 1 / (1 + 0.1 * step))
+            average = (1 - share) * average + share * weights[name]
+        torch.testing.assert_close(tensor.double(), average, rtol=1e-4, atol=1e-5)
+    assert not same_weights(model, small_model())
+
+
 def test_the_same_seed_makes_the_same_model_and_another_does_not():
     def fit(seed):
         model = small_model("bilinear", dropout=0.2)

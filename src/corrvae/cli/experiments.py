@@ -35,7 +35,7 @@ def demo(
 
 @command(interrupted=_interrupted)
 def reproduce(
-    task: Annotated[str, typer.Argument(help="clustering, links or matching.")],
+    task: Annotated[str, typer.Argument(help="clustering, links, matching or recommend.")],
     models: Annotated[
         str | None, typer.Option(help="Only these, separated by commas, such as vae,ind,corr; otherwise all.")
     ] = None,

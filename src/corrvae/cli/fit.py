@@ -164,6 +164,7 @@ def fit(
     ] = "auto",
     dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
     beta: Annotated[float, _option(_MODEL, "Weight of all terms but the reconstruction.")] = 1.0,
+    average_steps: Annotated[int, _option(_TRAINING, "Steps over which the weights kept are averaged; 0: none.")] = 0,
     min_stddev: Annotated[float, _option(_MODEL, "Least standard deviation of a posterior.")] = 1e-4,
     missing: Annotated[
         Literal["error", "mask"], _option(_MODEL, "Empty cells: error, or mask (leave them out of training).")

@@ -11,6 +11,7 @@ from corrvae.datasets.ratings import Epinions as Epinions
 from corrvae.datasets.ratings import MovieLens as MovieLens
 from corrvae.datasets.ratings import epinions as epinions
 from corrvae.datasets.ratings import movielens as movielens
+from corrvae.datasets.ratings import watched as watched
 from corrvae.datasets.synthetic import TreeData as TreeData
 from corrvae.datasets.synthetic import tree as tree
 from corrvae.datasets.users import HalvedUsers as HalvedUsers

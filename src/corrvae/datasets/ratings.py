@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from scipy import sparse
 
 from corrvae.datasets.published import CATALOGUE, locate, open_member
@@ -108,6 +108,27 @@ def movielens(
     )
 
 
+def watched(
+    source: str | os.PathLike[str] = "ml-1m", *, min_rating: float = 4.0, min_items: int = 5
+) -> sparse.csr_array:
+    """Read MovieLens as 1 where the user of the row has rated the movie of the column well, both in order of their ids.
+
+    Parameters
+    ----------
+    source : str or path-like
+        As in `movielens`.
+    min_rating : float
+        Ratings below this are left out.
+    min_items : int
+        Users with fewer movies are left out.
+    """
+    path = locate(source) if isinstance(source, str) and source in CATALOGUE else Path(source)
+    with open_member(path, ["ratings.dat", "ratings.csv"]) as (name, stream):
+        users, movies, ratings = _read_movielens(path, name, stream, with_ratings=True)
+    liked = ratings >= min_rating
+    return _rated_items(users[liked], movies[liked], 1, min_items)[0]
+
+
 def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 100) -> Epinions:
     """Read Epinions for the link task.
 
@@ -155,26 +176,28 @@ def _rated_items(
     return matrix[active], user_ids[active], item_ids[often]
 
 
-def _read_movielens(path: Path, name: str, stream: io.BufferedIOBase) -> list[Int[np.ndarray, " ratings"]]:
-    """Return users and movies of ``ratings.csv``, or of ``ratings.dat``, whose lines are like 1::1193::5::978300760."""
+def _read_movielens(
+    path: Path, name: str, stream: io.BufferedIOBase, *, with_ratings: bool = False
+) -> list[Shaped[np.ndarray, " ratings"]]:
+    """Return users, movies and ratings of ``ratings.csv``, or of ``ratings.dat`` with lines like 1::1193::5::978300."""
     import pyarrow as pa
     from pyarrow import csv
 
     is_csv = name == "ratings.csv"
     names = None if is_csv else ["userId", "", "movieId", " ", "rating", "  ", "timestamp"]
-    wanted = ["userId", "movieId"]
+    types = {"userId": pa.int64(), "movieId": pa.int64()} | ({"rating": pa.float64()} if with_ratings else {})
     try:
         table = csv.read_csv(
             stream,
             csv.ReadOptions(column_names=names, block_size=1 << 23),
             csv.ParseOptions(delimiter="," if is_csv else ":"),
-            csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.int64()), include_columns=wanted, null_values=[]),
+            csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise DataFileError(path, f"{name} is not as published ({str(error).splitlines()[0]})") from error
     if not table.num_rows:
         raise DataFileError(path, f"{name} holds no rows")
-    return [table.column(column).to_numpy() for column in wanted]
+    return [table.column(column).to_numpy() for column in types]
 
 
 def _read_numbers(path: Path, name: str) -> Int[np.ndarray, "3 rows"]:

@@ -49,7 +49,7 @@ def train_entry(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, *, augm
     A VAE does not see the graph; `augment` draws rows again, for entries that ask for it.
     """
     if entry.method in ("vae", "cvae"):
-        return _train_estimator(entry, X, graph, run, augment)
+        return train_estimator(entry, X, graph, run, augment)[1]
     if entry.method == "principal_components":
         run.report("projecting", 0, None)
         return Trained(
@@ -79,7 +79,10 @@ def make_estimator(entry: Entry, seed: int) -> CorrelatedVAE:
     return CorrelatedVAE(**parameters, device="cpu", random_state=seed)
 
 
-def _train_estimator(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, augment: Any) -> Trained:
+def train_estimator(
+    entry: Entry, X: Any, graph: CorrelationGraph | None, run: Run, augment: Any = None
+) -> tuple[CorrelatedVAE, Trained]:
+    """Return the fitted estimator of an entry, and what a record has of it."""
     model, steps = make_estimator(entry, run.seed), []
 
     def report(progress: Progress) -> None:
@@ -104,7 +107,7 @@ def _train_estimator(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, au
     history = thin({name: model.history_[name].tolist() for name in _TERMS if name in model.history_})
     every = model.get_params() | {"family": entry.parameters.get("family", "independent")}
     settings = {**describe_settings(entry), "all_parameters": every, "n_steps": int(model.n_steps_)}
-    return Trained(lambda rows: model.posterior(rows), settings, history)
+    return model, Trained(lambda rows: model.posterior(rows), settings, history)
 
 
 def _train_network(entry: Entry, X: Any, graph: CorrelationGraph, run: Run) -> Trained:

@@ -23,8 +23,9 @@ class Entry:
     "variational_graph", "principal_components" and "halves_plda" are functions of `corrvae.experiments.baselines`;
     "latents" are the true latents; those of `corrvae.graphs.heuristics` score by the graph alone, and "best_heuristic"
     is the best of these times 1 + the cosine of two rows;
-    "size_and_overlap" is the rule that learns nothing (`corrvae.experiments.matching`). Parameters are those of the
-    method; ``family__gamma_mi`` is a parameter of the posterior family, as in scikit-learn.
+    "size_and_overlap" is the rule that learns nothing (`corrvae.experiments.matching`); "popularity", "item_neighbours"
+    and "ease" recommend (`corrvae.experiments.recommend`), with the best of their ``settings`` on validation users.
+    Parameters are those of the method; ``family__gamma_mi`` is a parameter of the posterior family, as in scikit-learn.
     """
 
     model: str  # its name on the command line
@@ -269,6 +270,58 @@ _TWICE = tuple(
     if recipe.name != "paper"
 )
 
+# ---- recommendation -------------------------------------------------------------------------------------------------
+
+
+def _recommending(settings: Settings) -> tuple[Entry, ...]:
+    return (
+        Entry("vae", "VAE, linear, beta 0.1", "vae", settings),
+        Entry("popularity", "popularity", "popularity"),
+        Entry("neighbours", "item neighbours", "item_neighbours", {"settings": (20, 50, 100, 200, 500)}),
+        Entry("ease", "EASE", "ease", {"settings": (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)}),
+    )
+
+
+_MULT_VAE = {
+    "n_components": 200,
+    "hidden": (600,),
+    "likelihood": "multinomial",
+    "normalize": "l2",
+    "dropout": 0.5,
+    "beta": 0.2,
+    "batch_size": 500,
+    "learning_rate": 1e-3,
+    "warmup_steps": 500,
+    "max_steps": 1000,
+}
+_LINEAR = {
+    **_MULT_VAE,
+    "n_components": 512,
+    "hidden": (),
+    "beta": 0.1,
+    "batch_size": 256,
+    "learning_rate": 3e-3,
+    "warmup_steps": 200,
+    "max_steps": 400,
+    "average_steps": 100,
+}
+_RECOMMEND = (
+    Recipe(
+        "recommend",
+        "recommended",
+        {"name": "ml-1m", "min_rating": 4.0},
+        (*_recommending(_LINEAR), Entry("multvae", "Mult-VAE", "vae", _MULT_VAE)),
+        n_seeds=3,
+    ),
+    Recipe(
+        "recommend",
+        "quick",
+        {"name": "small", "n_users": 1200, "n_items": 200},
+        _recommending({**_LINEAR, "n_components": 30, "max_steps": 300}),
+        n_seeds=1,
+    ),
+)
+
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType(
-    {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING, *_TWICE)}
+    {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING, *_TWICE, *_RECOMMEND)}
 )

@@ -109,7 +109,7 @@ def choose_recipe(
         raise ValueError(f"protocol is random-halves or two-catalogues, for matching; got {protocol!r} for {task}")
     chosen = find_recipe(task, recipe + TWO_CATALOGUES if protocol == "two-catalogues" else recipe)
     if dataset is not None:
-        if chosen.data["name"] not in MIN_RATINGS:
+        if "min_ratings" not in chosen.data:
             raise ValueError(f"dataset is for matching with downloaded data; {task} here has its own")
         if dataset not in MIN_RATINGS:
             raise ValueError(f"there is no data set {dataset!r} for matching; there are {', '.join(MIN_RATINGS)}")

@@ -89,7 +89,7 @@ def in_order(models: set[str], task: str, recipe: str) -> list[str]:
 def _caption(task: Task, recipe: str) -> str:
     small = ", not comparable with these small data" if recipe == "quick" else ""
     text = f"{task.metric_name}: mean ± standard deviation over seeds; "
-    if not recipe.endswith(TWO_CATALOGUES):
+    if task.published and not recipe.endswith(TWO_CATALOGUES):
         text += f"paper: the same, on {task.dataset}{small}; "
     if "residual" in task.others:
         text += f"where the residual is above {CLEAR_RESIDUAL}, no cut stands out and the score means little; "

@@ -66,6 +66,7 @@ def train(
     learning_rate: float = 1e-3,
     warmup_steps: int = 0,
     beta: float = 1.0,
+    average_steps: int = 0,
     validation: TrainingData | None = None,
     everything: TrainingData | None = None,
     patience: int | None = None,
@@ -89,6 +90,9 @@ def train(
         Steps over which all terms but the reconstruction grow to their full size.
     beta
         This size: their weight. With 1 the objective is a bound on the evidence.
+    average_steps
+        Steps over which weights are averaged, the last ones counting most; the model ends with these averages, and is
+        evaluated with them. 0: no averages.
     validation
         Held-out data in pieces. The model ends with the weights under which these were reconstructed best at any
         evaluation.
@@ -131,6 +135,7 @@ def train(
         learning_rate=learning_rate,
         warmup_steps=warmup_steps,
         beta=beta,
+        average_steps=average_steps,
         validation=validation,
         everything=everything,
         patience=patience,
@@ -151,8 +156,9 @@ def train(
                     progress = run.advance(interrupt)
                     for callback in callbacks if workers.is_main else ():
                         callback(progress)
-        if run.best_weights is not None:
-            model.load_state_dict(run.best_weights)
+        kept = run.averages if run.best_weights is None else run.best_weights
+        if kept is not None:
+            model.load_state_dict(kept)
         run.check_weights()
     except TrainingError as error:
         raise TrainingError(error.step, error.term, error.rows, run.checkpoint) from error
@@ -181,6 +187,7 @@ class Run:
         learning_rate: float,
         warmup_steps: int,
         beta: float = 1.0,
+        average_steps: int = 0,
         validation: TrainingData | None,
         patience: int | None,
         identity: str,
@@ -189,6 +196,7 @@ class Run:
     ) -> None:
         self.model, self.data, self.validation, self.workers = model, data, validation, workers
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
+        self.average_steps, self.averages = average_steps, None
         self.beta, self.everything, self.is_last_part = beta, everything, False
         per_evaluation = min(data.vertex_draws.per_epoch, _STEPS) if validation is not None else 0
         self.evaluate_every = max(per_evaluation or data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
@@ -230,6 +238,7 @@ class Run:
         self.between_steps = False
         self.optimizer.step()
         self.step += 1
+        self._average()
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         row = None
@@ -244,6 +253,17 @@ class Run:
         self.between_steps = True
         return Progress(self.step, self.max_steps, self.epoch, self.seconds, values["total"], row, self.stopped)
 
+    def _average(self) -> None:
+        """Move the averages towards the weights: by 1 / average_steps, and by more during the first steps."""
+        if not self.average_steps:
+            return
+        weights = self.model.state_dict()
+        if self.averages is None:
+            self.averages = {name: tensor.detach().clone() for name, tensor in weights.items()}
+        share = max(1.0 / self.average_steps, 1.0 / (1.0 + 0.1 * self.step))
+        for name, tensor in self.averages.items():
+            tensor.lerp_(weights[name], share) if tensor.is_floating_point() else tensor.copy_(weights[name])
+
     def _evaluate(self) -> dict[str, float]:
         since = self.step - (int(self.history.columns["step"][-1]) if self.history.n_rows else 0)
         row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": self.seconds}
@@ -252,9 +272,12 @@ class Run:
         if isinstance(self.model.tau, LearnedTau):
             row["tau"] = float(self.model.tau().detach().mean())
         if self.validation is not None:
+            weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+            self.model.load_state_dict(weights if self.averages is None else self.averages)
             found = self.workers.from_main(partial(self._validate, self.validation))
             row |= {f"validation_{name}": value for name, value in found.items()}
             self._compare(found["reconstruction"])
+            self.model.load_state_dict(weights)
         self.history.append(row)
         return row
 
@@ -262,6 +285,7 @@ class Run:
         """Continue from the best weights, with the rows that were held out among those trained on."""
         if self.best_weights is not None:
             self.model.load_state_dict(self.best_weights)
+            self.averages = None
         self._switch(self.step + n_steps)
         self.stopped = None
 
@@ -311,13 +335,14 @@ class Run:
         }
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in (self.best_weights or {}).items()}
+        tensors |= {f"average.{name}": tensor for name, tensor in (self.averages or {}).items()}
         for index, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in values.items()}
         return document, {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def restore(self, document: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Continue from a state that `state` returned."""
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
@@ -332,9 +357,11 @@ class Run:
         self.optimizer.load_state_dict(optimizer)
         self.step, self.stale, self._sums = int(document["step"]), int(document["stale"]), dict(document["sums"])
         self.history = History({name: list(column) for name, column in document["history"].items()})
+        device = self.model.device
+        if parts["average"]:
+            self.averages = {name: tensor.to(device) for name, tensor in parts["average"].items()}
         if document["best"] is not None:
             self.best_value, self.best_step = document["best"]
-            device = self.model.device
             self.best_weights = {name: tensor.to(device) for name, tensor in parts["best"].items()}
         self._begun = time.monotonic() - float(document["seconds"])
         if document["last_part"] is not None:
