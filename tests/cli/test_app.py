@@ -16,7 +16,7 @@ from support.commands import run
 from support.runs import make_files
 
 COMMANDS = ["fit", "embed", "neighbors", "links", "match", "cluster", "score", "info", "plot", "weights", "demo"]
-COMMANDS += ["reproduce", "report", "data get", "data list", "data convert"]
+COMMANDS += ["reproduce", "report", "data get", "data list", "data convert", "data example", "explore"]
 
 
 def program(*arguments, **options):

@@ -1,10 +1,11 @@
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from corrvae.cli.draw import read_values
+from corrvae.cli.draw import read_labels, read_values
 from support.commands import failure, run
 from support.markup import parse
 from support.runs import IDS, make_files, trained, write_rows
@@ -46,15 +47,52 @@ def test_values_of_a_table_belong_to_ids(ending, tmp_path):
         parquet.write_table(pa.table(columns), path)
     else:
         path.write_text("\n".join(("\t" if ending == "tsv" else ",").join(map(str, row)) for row in listed))
-    assert read_values(trained().ids_, path, "age") == {"p3": 30, "p1": None}
+    assert read_values(trained().ids_, path, "age") == {"p3": 30}
     assert read_values(trained().ids_, path, "town") == {"p3": "Rome", "p1": "Bern"}
 
 
 def test_what_is_wrong_is_one_sentence(files, tmp_path):
-    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("zed", "Rome")])
+    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("p3", "Rome")])
     assert "no column 'age' beside the ids; there are 'town'" in failure("plot", files.run, "--color", f"{towns}:age")
+    write_rows(towns, [("id", "town"), ("zed", "Rome")])
     assert "none of its ids, such as 'zed'" in failure("plot", files.run, "--color", f"{towns}:town")
     assert "color must be" in failure("plot", files.run, "--color", "rainbow")
     assert 'must be "pca" or "umap"' in failure("plot", files.run, "--map", "tsne")
     assert "must end in .html, .png" in failure("plot", files.run, "--out", tmp_path / "map.gif")
     assert "nowhere.csv" in failure("plot", files.run, "--color", f"{tmp_path / 'nowhere.csv'}:town")
+
+
+def test_a_map_to_explore_is_beside_the_run(files, tmp_path):
+    path = files.folder / "run.map.html"
+    result = run("explore", files.run)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"The map is in {path}\n")
+    assert "<title>run</title>" in path.read_text()
+    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("p3", "Rome")])
+    result = run("explore", files.run, "--labels", towns, "--out", tmp_path / "map.html", "--json")
+    assert json.loads(result.stdout) == {"out": str(tmp_path / "map.html")}
+    assert '{"kinds": ["Rome"], "name": "town"}' in (tmp_path / "map.html").read_text()
+
+
+def test_explore_names_what_is_wrong(files, tmp_path):
+    assert "must end in .html" in failure("explore", files.run, "--out", tmp_path / "map.png")
+    assert "layout must be one of" in failure("explore", files.run, "--layout", "tsne")
+    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("zed", "Rome")])
+    assert "none of its ids, such as 'zed'" in failure("explore", files.run, "--labels", towns)
+
+
+def test_labels_are_in_the_order_of_the_points(tmp_path):
+    path = write_rows(
+        tmp_path / "people.csv", [("id", "town", "age"), ("b", "Rome", "3"), ("x", "Oslo", ""), ("a", "", "7")]
+    )
+    labels = read_labels(np.array(["a", "b", "c"], dtype=object), path)
+    assert labels == {"town": ["", "Rome", None], "age": [7, 3, None]}
+
+
+def test_a_map_is_served_until_an_interrupt(files, monkeypatch):
+    def interrupted(server):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
+    result = run("explore", files.run, "--serve")
+    assert result.exit_code == 0
+    assert "http://localhost:" in result.stderr

@@ -13,7 +13,9 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 NAVIGATION = [DOCS / name for name in re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)]
 ROOMS = ("corrvae", "corrvae.graphs", "corrvae.io", "corrvae.nn", "corrvae.training", "corrvae.scoring")
-COMMANDS = "fit info embed neighbors recommend similar links match cluster score plot weights data reproduce report"
+COMMANDS = (
+    "fit info embed neighbors recommend similar links match cluster score plot weights data reproduce report explore"
+)
 
 
 def name_of(path: Path) -> str:

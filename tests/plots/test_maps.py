@@ -3,42 +3,10 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.colors import to_hex
-from sklearn.decomposition import PCA
 
-from corrvae.plots import COLOURS, draw_map, project, save_figure, svg_uri
+from corrvae.plots import COLOURS, draw_map, save_figure, svg_uri
 from corrvae.plots.style import SOFT
-
-
-@given(st.integers(2, 8), st.integers(3, 30), st.integers(0, 99))
-def test_the_plane_is_that_of_principal_components(dim, n_points, seed):
-    embedding = np.random.default_rng(seed).normal(size=(n_points, dim)) * np.arange(1, dim + 1)
-    places, share = project(embedding)
-    pca = PCA(2).fit(embedding)
-    np.testing.assert_allclose(np.abs(places), np.abs(pca.transform(embedding)), atol=1e-8)
-    assert share == pytest.approx(pca.explained_variance_ratio_.sum())
-
-
-def test_a_map_does_not_depend_on_signs():
-    embedding = np.random.default_rng(0).normal(size=(20, 3)) * [3, 2, 1]
-    rotated = embedding @ np.diag([-1.0, 1.0, -1.0])
-    assert np.abs(project(embedding)[0]).tolist() == pytest.approx(np.abs(project(rotated)[0]))
-    assert project(embedding)[0].tolist() == project(embedding.copy())[0].tolist()
-
-
-@pytest.mark.parametrize("embedding", [np.zeros((4, 3)), np.arange(5.0)[:, None]])
-def test_few_dimensions_have_a_map(embedding):
-    places, share = project(embedding)
-    assert places.shape == (len(embedding), 2)
-    assert share == 1.0
-
-
-def test_other_maps_are_errors():
-    with pytest.raises(ValueError, match='must be "pca" or "umap"'):
-        project(np.eye(3), "tsne")
 
 
 def colours_of(figure):

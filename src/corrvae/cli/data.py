@@ -90,6 +90,38 @@ def convert(
         notify(f"{matrix.nnz:,} entries, in {n_rows:,} rows of {n_columns:,} features, are in {out}")
 
 
+@command(data_app, "example")
+def example(
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to make.")],
+    n_people: Annotated[int, typer.Option(min=2, help="How many people.")] = 2000,
+    random_state: RandomStateOption = 0,
+    quiet: QuietOption = False,
+) -> None:
+    """Write files to try things with: who plays which music how often, who knows whom, who lives where.
+
+    Example: corrvae data example music/
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from corrvae.datasets import listeners
+    from corrvae.io import write_table
+
+    data = listeners(n_people, random_state=random_state)
+    rows, columns = np.nonzero(data.plays)
+    names, styles = data.ids.tolist(), np.array(data.styles)
+    ends = data.graph.id_pairs
+    tables = {
+        "plays": {"person": data.ids[rows].tolist(), "style": styles[columns], "plays": data.plays[rows, columns]},
+        "friends": {"person": ends[:, 0].tolist(), "friend": ends[:, 1].tolist()},
+        "people": {"person": names, "town": data.towns, "scene": data.scenes},
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    for name, columns_of in tables.items():
+        write_table(pa.table(columns_of), out / f"{name}.csv")
+    notify(f"plays.csv, friends.csv and people.csv are in {out}")
+
+
 @command(data_app, "get")
 def get(
     name: Annotated[str, typer.Argument(help="A name that corrvae data list shows.")],

@@ -1,11 +1,12 @@
 """The command that draws a run."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.app import command, notify
+from corrvae.cli.app import command, is_quiet, notify
 from corrvae.cli.output import JsonOption, QuietOption, RandomStateOption, RunArgument, check_out, print_document
 
 _PICTURES = (".html", ".png", ".svg", ".pdf")
@@ -49,6 +50,57 @@ def plot(
         notify(f"The picture is in {path}")
 
 
+@command()
+def explore(
+    run: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="The page, .html; otherwise RUN.map.html beside the folder.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Table of what is known of the points, to show and colour by; ids come first.")
+    ] = None,
+    n_clusters: Annotated[int | None, typer.Option(min=1, help="Groups; otherwise as many as fit best.")] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="neighbors, pca, or umap if it is installed; otherwise neighbors, or pca for --serve."),
+    ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it from a server on this machine, for more than 200,000 points.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Where to serve; otherwise a free port.")] = 0,
+    random_state: RandomStateOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a page to explore a run: search points, select them, see neighbours, links, clusters and what is typical.
+
+    The page is one HTML file that needs no network.
+
+    Example: corrvae explore run/ --out map.html
+
+    Example: corrvae explore run/ --labels towns.csv --out map.html
+    """
+    check_out(out, (".html",))
+    from corrvae import load
+    from corrvae.plots.explorer import serve_explorer, write_explorer
+
+    model = load(run)
+    options: dict[str, Any] = {"title": run.resolve().name, "n_clusters": n_clusters, "random_state": random_state}
+    options["labels"] = None if labels is None else read_labels(model.ids_, labels)
+    if layout is not None:
+        options["layout"] = layout
+    if serve:
+        with serve_explorer(model, port=port, **options) as server:
+            notify(f"http://localhost:{server.server_port}/ has the map until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                server.serve_forever()
+        return
+    path = run.resolve().with_suffix(".map.html") if out is None else out
+    write_explorer(model, path, **options, progress=False if is_quiet() else None)
+    if as_json:
+        print_document({"out": str(path)})
+    else:
+        notify(f"The map is in {path}")
+
+
 def draw_run(
     folder: Path,
     out: Path | None = None,
@@ -77,7 +129,26 @@ def draw_run(
 
 
 def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:
-    """Return a column of a table (CSV, TSV or Parquet) by the ids of points, which are in the table's first column."""
+    """Return the values of a column of a table by the ids of points, without those that are not known."""
+    from corrvae.errors import DataFileError
+
+    columns = read_labels(ids, path)
+    if column not in columns:
+        listed = ", ".join(map(repr, [*columns][:20]))
+        raise DataFileError(path, f"there is no column {column!r} beside the ids; there are {listed or 'none'}")
+    return {name: value for name, value in zip(ids.tolist(), columns[column], strict=True) if value is not None}
+
+
+def read_labels(ids: Any, path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a table (CSV, TSV or Parquet) beside its first, which holds ids, in the order of points.
+
+    Parameters
+    ----------
+    ids : ndarray
+        Ids of the points; a point that the table lacks has None, and rows of other ids are left out.
+    path : Path
+        The table.
+    """
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -90,13 +161,12 @@ def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:
     else:
         delimiter = "\t" if ".tsv" in path.suffixes else ","
         table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-    if column not in table.column_names[1:]:
-        listed = ", ".join(map(repr, table.column_names[1:21]))
-        raise DataFileError(path, f"there is no column {column!r} beside the ids; there are {listed or 'none'}")
-    names = table.column(0).cast(pa.string()).to_pylist()
-    places = find_ids(ids, object_array([str(name) for name in names]))
-    values = table.column(column).to_pylist()
-    found = {ids[place : place + 1].tolist()[0]: values[row] for row, place in enumerate(places.tolist()) if place >= 0}
-    if not found:
+    names = [str(name) for name in table.column(0).cast(pa.string()).to_pylist()]
+    rows = {place: row for row, place in enumerate(find_ids(ids, object_array(names)).tolist()) if place >= 0}
+    if not rows:
         raise DataFileError(path, f"none of its ids, such as {next(iter(names), '')!r}, is that of a point")
-    return found
+    columns = {name: table.column(name).to_pylist() for name in table.column_names[1:]}
+    return {
+        name: [values[rows[place]] if place in rows else None for place in range(len(ids))]
+        for name, values in columns.items()
+    }

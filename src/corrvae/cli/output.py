@@ -67,7 +67,7 @@ def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
     if out is None:
         return
     if out.suffix.lower() not in suffixes:
-        listed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        listed = " or ".join([", ".join(suffixes[:-1])] * (len(suffixes) > 1) + [suffixes[-1]])
         raise FolderError(out, f"its name must end in {listed}, which decides what is written")
     if not out.parent.is_dir():
         raise FolderError(out.parent, "there is no such folder to write to; make it first")

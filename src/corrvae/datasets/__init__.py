@@ -1,4 +1,4 @@
-"""The data of the paper's experiments: a synthetic tree, MovieLens and Epinions as published.
+"""The data of the paper's experiments (a synthetic tree, MovieLens and Epinions as published), and data to try.
 
 Published data are kept in one folder, ``CORRVAE_DATA`` or the platform's cache; `get` puts them there.
 """
@@ -12,7 +12,9 @@ from corrvae.datasets.ratings import MovieLens as MovieLens
 from corrvae.datasets.ratings import epinions as epinions
 from corrvae.datasets.ratings import movielens as movielens
 from corrvae.datasets.ratings import watched as watched
+from corrvae.datasets.synthetic import Listeners as Listeners
 from corrvae.datasets.synthetic import TreeData as TreeData
+from corrvae.datasets.synthetic import listeners as listeners
 from corrvae.datasets.synthetic import tree as tree
 from corrvae.datasets.users import HalvedUsers as HalvedUsers
 from corrvae.datasets.users import UserSplit as UserSplit

@@ -18,45 +18,6 @@ _LONGEST = 24
 _TAILS, _MARGIN = 0.5, 0.03
 
 
-def project(
-    embedding: Float[np.ndarray, "points dim"], method: str = "pca", *, random_state: int = 0
-) -> tuple[Float[np.ndarray, "points 2"], float | None]:
-    """Return points in two dimensions, and the share of the variance that these hold (None for UMAP).
-
-    Parameters
-    ----------
-    embedding : ndarray of shape (n, d)
-    method : {"pca", "umap"}
-        Principal components, each turned so that its largest loading is positive; or UMAP, if umap-learn is installed.
-    random_state : int
-        Seed of UMAP.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> places, share = project(np.array([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0]]))
-    >>> places.tolist(), share
-    ([[-1.0, 0.0], [1.0, 0.0]], 1.0)
-    """
-    if method == "umap":
-        try:
-            from umap import UMAP  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise ValueError("a map by UMAP needs the package umap-learn: pip install umap-learn") from error
-        return np.asarray(UMAP(n_components=2, random_state=random_state).fit_transform(embedding), np.float64), None
-    if method != "pca":
-        raise ValueError(f'the method of a map must be "pca" or "umap", not {method!r}')
-    centred = embedding - embedding.mean(axis=0, dtype=np.float64)
-    variances, directions = np.linalg.eigh(centred.T @ centred)
-    plane = directions[:, ::-1][:, :2]
-    largest = np.abs(plane).argmax(axis=0)
-    plane = plane * np.where(plane[largest, np.arange(plane.shape[1])] < 0, -1.0, 1.0)
-    places = np.zeros((len(embedding), 2))
-    places[:, : plane.shape[1]] = centred @ plane
-    total = float(variances.sum())
-    return places, float(variances[::-1][:2].sum()) / total if total > 0 else 1.0
-
-
 @styled
 def draw_map(
     places: Float[np.ndarray, "points 2"],

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from corrvae.estimator import CorrelatedVAE
 from corrvae.plots.facts import TERMS, as_words, describe, link_metric
 from corrvae.plots.figures import draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
-from corrvae.plots.maps import draw_map, project
+from corrvae.plots.layout import project
+from corrvae.plots.maps import draw_map
 from corrvae.plots.style import svg_uri
 
 # What a map shows at most: more points hide each other.

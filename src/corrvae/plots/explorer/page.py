@@ -1,0 +1,250 @@
+"""The explorer's page: what it knows of a model, as arrays inside of one HTML file."""
+
+import os
+import warnings
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from corrvae.estimator import CorrelatedVAE
+from corrvae.plots.explorer.guide import N_FEATURES, Guide, Near
+from corrvae.plots.layout import METHODS, project, spring_layout
+
+# What one file may hold: a browser reads about 300 bytes for each point.
+MAX_POINTS = 200_000
+_FOLDER = Path(__file__).parent
+_MOST_CLUSTERS, _JUDGED, _MOST_GROUPS = 12, 2_000, 12
+
+Labels = Mapping[str, Sequence[Any]]
+
+
+def write_explorer(
+    model: CorrelatedVAE,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "A trained model",
+    labels: Labels | None = None,
+    n_clusters: int | None = None,
+    layout: str = "neighbors",
+    random_state: int = 0,
+    progress: bool | None = None,
+) -> None:
+    """Write a page to explore a fitted model: one HTML file that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    model : CorrelatedVAE
+        A fitted model of at most 200,000 points; `serve_explorer` shows larger ones.
+    path : path-like
+        The file; it is written whole or not at all.
+    title : str
+        Its heading.
+    labels : mapping of str to sequence, optional
+        Columns to show and to colour by: a value for each point of the model in its order, None if it is not known.
+    n_clusters : int, optional
+        Groups by k-means of the means; by default the number from 2 to 12 with the best silhouette.
+    layout : {"neighbors", "pca", "umap"}
+        How the map is made: a spring layout of the nearest neighbours, principal components, or UMAP if it is there.
+    random_state : int
+        Seed of what is random.
+    progress : bool or None
+        Show a bar; ``None``: on a terminal, if it takes long.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(9))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_explorer(model, f"{folder}/map.html", title="Nine points")
+    ...     "<title>Nine points</title>" in Path(f"{folder}/map.html").read_text()
+    True
+    """
+    from corrvae.io import replace_file
+
+    if len(model.ids_) > MAX_POINTS:
+        raise ValueError(f"{len(model.ids_):,} points are too many for one file; serve them (corrvae explore --serve)")
+    guide = Guide(model, random_state=random_state)
+    near = guide.near(progress=progress)
+    places = lay_out(model, near.neighbors, layout, random_state=random_state)
+    document, blocks = describe_points(
+        guide, places, labels=labels, n_clusters=n_clusters, title=title, random_state=random_state
+    )
+    blocks |= near_blocks(guide, np.arange(len(model.ids_)), near)
+    with replace_file(path) as stream:
+        stream.write(render(document, blocks).encode("utf-8"))
+
+
+def lay_out(
+    model: CorrelatedVAE, neighbors: Int[np.ndarray, "points k"] | None, method: str, *, random_state: int
+) -> Float[np.ndarray, "points 2"]:
+    """Return the places of points on the map."""
+    if method not in METHODS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    if method != "neighbors" or neighbors is None:
+        return project(model.embedding_, method, random_state=random_state)[0]
+    return spring_layout(neighbors, project(model.embedding_)[0], random_state=random_state)
+
+
+def describe_points(
+    guide: Guide,
+    places: Float[np.ndarray, "points 2"],
+    *,
+    title: str,
+    labels: Labels | None,
+    n_clusters: int | None,
+    random_state: int,
+    served: bool = False,
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what the page knows from the start: a JSON document, and arrays by name."""
+    model = guide.model
+    clusters = _clusters(model.embedding_, n_clusters, random_state)
+    members = [np.flatnonzero(clusters == number) for number in range(clusters.max(initial=-1) + 1)]
+    averages = np.stack([guide.expected(_some(part)).mean(axis=0) for part in members])
+    features, amounts = guide.strongest(averages)
+    names = guide.feature_names
+    edges = np.empty((0, 2), np.int64) if model.graph_ is None else model.graph_.edges
+    blocks: dict[str, np.ndarray] = {
+        "places": places.astype(np.float32),
+        "spread": guide.spread.astype(np.float32),
+        "clusters": clusters.astype(np.uint16),
+        "edges": edges.astype(np.uint32),
+    }
+    columns = []
+    for number, (name, values) in enumerate((labels or {}).items()):
+        column, blocks[f"column{number}"] = _column(name, values)
+        columns.append(column)
+    document = {
+        "title": title,
+        "ids": [str(name) for name in model.ids_.tolist()],
+        "features": names,
+        "signed": not model.model_.likelihood.non_negative,
+        "clusters": [
+            {"name": _name(names, row, amount), "features": row.tolist(), "amounts": _round(amount)}
+            for row, amount in zip(features, amounts, strict=True)
+        ],
+        "columns": columns,
+        "metric": guide.metric.replace("_", " "),
+        "probabilities": None if guide.probability is None else "held out" if guide.held_out else "training",
+        "correlated": guide.posterior.is_correlated,
+        "served": served,
+    }
+    return document, blocks
+
+
+def near_blocks(guide: Guide, rows: Int[np.ndarray, " rows"], near: Near) -> dict[str, np.ndarray]:
+    """Return what the page shows of some points when they are selected, as arrays with a row for each."""
+    typical, amounts = guide.typical(rows)
+    blocks = {
+        "neighbors": near.neighbors.astype(np.int32),
+        "scores": near.scores.astype(np.float32),
+        "links": near.links.astype(np.int32),
+        "typical": typical.astype(np.uint16 if len(guide.feature_names) < 2**16 else np.uint32),
+        "amounts": amounts.astype(np.float32),
+    }
+    items = guide.recommended(rows)
+    if items is not None:
+        blocks |= {"items": items[0].astype(np.int32), "item_scores": items[1].astype(np.float32)}
+    if guide.probability is not None:
+        for name, scores in (("probabilities", near.scores), ("link_probabilities", near.link_scores)):
+            blocks[name] = np.nan_to_num(guide.probability(scores)).astype(np.float32)
+    if guide.posterior.is_correlated:
+        blocks["correlations"] = np.zeros(near.neighbors.shape, np.float32)
+        there = near.neighbors >= 0
+        pairs = np.stack([np.broadcast_to(rows[:, None], there.shape)[there], near.neighbors[there]], axis=1)
+        blocks["correlations"][there] = guide.correlation(pairs)
+    return blocks
+
+
+def render(document: Mapping[str, Any], blocks: Mapping[str, np.ndarray]) -> str:
+    """Return the page of a document and its arrays."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from corrvae import __version__
+
+    script = (_FOLDER / "explorer.js").read_text(encoding="utf-8")
+    encoded = {
+        name: {
+            "kind": {"f": "Float", "i": "Int", "u": "Uint"}[array.dtype.kind] + f"{8 * array.dtype.itemsize}Array",
+            "data": b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii"),
+        }
+        for name, array in blocks.items()
+    }
+    environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("explorer.html.j2").render(
+        document=document,
+        blocks=encoded,
+        script=script,
+        script_hash=b64encode(sha256(script.encode()).digest()).decode("ascii"),
+        style=(_FOLDER / "explorer.css").read_text(encoding="utf-8"),
+        version=__version__,
+    )
+
+
+def _clusters(embedding: Float[np.ndarray, "points dim"], count: int | None, seed: int) -> Int[np.ndarray, " points"]:
+    """Return groups by k-means, numbered by size from 0; of those numbers of groups that set points apart best."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import silhouette_score
+
+    n_points = len(embedding)
+    judged = np.random.default_rng(seed).permutation(n_points)[:_JUDGED]
+    n_distinct = len(np.unique(embedding[judged], axis=0))
+    counts = range(2, min(_MOST_CLUSTERS + 1, n_distinct)) if count is None else [min(count, n_points)]
+    best, groups = -np.inf, np.zeros(n_points, np.int64)
+    for number in counts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups
+            means = KMeans(number, n_init=3, random_state=seed).fit(embedding[judged] if count is None else embedding)  # pyright: ignore[reportArgumentType]
+        found = means.predict(embedding)
+        quality = silhouette_score(embedding[judged], found[judged]) if count is None else 0.0
+        if quality > best:
+            best, groups = quality, found
+    order = np.argsort(-np.bincount(groups), kind="stable")
+    return np.argsort(order)[groups]
+
+
+def _some(rows: Int[np.ndarray, " rows"], most: int = 2_000) -> Int[np.ndarray, " some"]:
+    return rows[:: max(1, len(rows) // most)]
+
+
+def _column(name: str, values: Sequence[Any]) -> tuple[dict[str, Any], np.ndarray]:
+    """Return a column of labels: numbers with a scale, or kinds as places in a list of their names, largest first."""
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    known = [value for value in values if value is not None and value == value]
+    if numbers and len(numbers) >= len(known) and len(set(known)) > _MOST_GROUPS:
+        return {"name": name, "kinds": None}, np.array([np.nan if v is None else v for v in values], np.float32)
+    texts = [None if value is None or value != value else str(value) for value in values]
+    counts: dict[str, int] = {}
+    for text in texts:
+        if text is not None:
+            counts[text] = counts.get(text, 0) + 1
+    kinds = sorted(counts, key=lambda text: -counts[text])
+    place: dict[str | None, int] = {text: number for number, text in enumerate(kinds)}
+    return {"name": name, "kinds": kinds}, np.array([place.get(text, -1) for text in texts], np.int32)
+
+
+def _name(names: list[str], features: Int[np.ndarray, " shown"], amounts: Float[np.ndarray, " shown"]) -> str:
+    """Return a group's name: its two most typical features."""
+    return ", ".join(
+        names[feature] if amount > 0 else f"little {names[feature]}"
+        for feature, amount in zip(features[:2].tolist(), amounts[:2].tolist(), strict=True)
+    )
+
+
+def _round(values: Float[np.ndarray, " shown"]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values.tolist()]
+
+
+def describe_group(guide: Guide, members: Int[np.ndarray, " members"]) -> dict[str, np.ndarray]:
+    """Return a group's typical features, by how much they are, and its most central members."""
+    embedding = guide.model.embedding_
+    features, amounts = guide.strongest(guide.expected(_some(members)).mean(axis=0, keepdims=True))
+    away = np.square(embedding[members] - embedding[members].mean(axis=0)).sum(axis=1)
+    central = members[np.argsort(away, kind="stable")[:N_FEATURES]]
+    return {"typical": features[0], "amounts": amounts[0], "central": central}

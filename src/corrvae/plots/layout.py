@@ -1,0 +1,87 @@
+"""Places on a map: embeddings in two dimensions."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+METHODS = ("neighbors", "pca", "umap")
+# Neighbours that pull, and how often one does in all, as far as that is between the fewest and the most rounds.
+_PULLING = 10
+_MOVES, _FEWEST_ROUNDS, _MOST_ROUNDS = 100_000_000, 100, 500
+
+
+def project(
+    embedding: Float[np.ndarray, "points dim"], method: str = "pca", *, random_state: int = 0
+) -> tuple[Float[np.ndarray, "points 2"], float | None]:
+    """Return points in two dimensions, and the share of the variance that these hold (None for UMAP).
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n, d)
+    method : {"pca", "umap"}
+        Principal components, each turned so that its largest loading is positive; or UMAP, if umap-learn is installed.
+    random_state : int
+        Seed of UMAP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places, share = project(np.array([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0]]))
+    >>> places.tolist(), share
+    ([[-1.0, 0.0], [1.0, 0.0]], 1.0)
+    """
+    if method == "umap":
+        try:
+            from umap import UMAP  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise ValueError("a map by UMAP needs the package umap-learn: pip install umap-learn") from error
+        return np.asarray(UMAP(n_components=2, random_state=random_state).fit_transform(embedding), np.float64), None
+    if method != "pca":
+        raise ValueError(f'the method of a map must be "pca" or "umap", not {method!r}')
+    centred = embedding - embedding.mean(axis=0, dtype=np.float64)
+    variances, directions = np.linalg.eigh(centred.T @ centred)
+    plane = directions[:, ::-1][:, :2]
+    largest = np.abs(plane).argmax(axis=0)
+    plane = plane * np.where(plane[largest, np.arange(plane.shape[1])] < 0, -1.0, 1.0)
+    places = np.zeros((len(embedding), 2))
+    places[:, : plane.shape[1]] = centred @ plane
+    total = float(variances.sum())
+    return places, float(variances[::-1][:2].sum()) / total if total > 0 else 1.0
+
+
+def spring_layout(
+    neighbors: Int[np.ndarray, "points k"], start: Float[np.ndarray, "points 2"], *, random_state: int = 0
+) -> Float[np.ndarray, "points 2"]:
+    """Return places at which neighbours are close: a neighbour pulls, random points push.
+
+    With y = 1 / (1 + d^2) at the distance d, these are stochastic gradient steps on the sum over neighbours of log y,
+    plus the sum over random points of log(1 - y); the nearest neighbour pulls most often.
+
+    Parameters
+    ----------
+    neighbors : ndarray of shape (n, k)
+        Positions of each point's neighbours, nearest first; -1 where there is none.
+    start : ndarray of shape (n, 2)
+        Where the points begin, such as `project` returns them.
+    random_state : int
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = np.array([[1], [0], [3], [2]])
+    >>> places = spring_layout(pairs, np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 1.0], [3.0, 1.0]]))
+    >>> distance = np.linalg.norm(places[:, None] - places, axis=2)
+    >>> bool(distance[0, 1] < distance[0, 2])
+    True
+    """
+    if len(start) < 2:
+        return np.zeros(start.shape)
+    from corrvae.plots.layout_kernels import relax
+
+    pulling = np.ascontiguousarray(neighbors[:, :_PULLING], dtype=np.int64)
+    spread = start.std(axis=0).max()
+    noise = np.random.default_rng(random_state).normal(scale=1e-3, size=start.shape)
+    places = np.ascontiguousarray(5.0 * start / (spread if spread > 0 else 1.0) + noise, dtype=np.float64)
+    rounds = int(np.clip(_MOVES // max(pulling.size, 1), _FEWEST_ROUNDS, _MOST_ROUNDS))
+    relax(places, pulling, rounds, np.uint64(random_state + 1))
+    return places - places.mean(axis=0)
