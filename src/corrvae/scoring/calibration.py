@@ -60,7 +60,7 @@ class LinkCalibration:
         if not 0.0 < self.prior < 1.0:
             raise ValueError(f"prior, the share of linked pairs, must lie strictly between 0 and 1, got {self.prior}")
 
-    def __call__(self, scores: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, " pairs"]:
+    def __call__(self, scores: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Return the probability of a link at scores."""
         ratios = np.interp(scores, self.knots, self.log_ratios)
         if self.method == "logistic":
