@@ -72,6 +72,16 @@ def test_pyg_baseline(printed_by):
     assert rows["GraphSAGE"][0] > rows["GraphSAGE"][1]
 
 
+def test_lalonde(printed_by):
+    pytest.importorskip("causaldata")
+    printed = printed_by("lalonde")
+    known, naive = number_after("the experiment:", printed), number_after("trainees - survey:", printed)
+    assert naive < -8000
+    low, high = map(float, re.findall(r"\((-?\d+) to (-?\d+)\)", printed)[0])
+    assert low < known < high
+    assert naive < low
+
+
 def test_networkx_graph(printed_by):
     printed = printed_by("networkx_graph")
     weights = [float(weight) for weight in re.findall(r"weight (\d\.\d+)", printed)]

@@ -304,7 +304,7 @@ def match(
         counts[side] = dict(Counter(reason for _, _, reason in reasons))
         alone += reasons
         if reasons:
-            why = ", ".join(f"{count:,} {reason}" for reason, count in counts[side].items())
+            why = ", ".join(f"{reason} ({count:,})" for reason, count in counts[side].items())
             notify(f"{len(reasons):,} of {len(ids):,} {side} points are not matched: {why}")
     if unmatched is not None:
         write_table(
