@@ -413,3 +413,11 @@ def test_weights_are_one_for_each_row():
     for wrong in ([0, 0, 0], [1, np.nan, 1], [1, np.inf, 1]):
         with unchecked(), pytest.raises(ValueError, match="finite and not negative, and not all zero"):
             check_weights(wrong, 3)
+
+
+def test_groups_need_a_family_that_keeps_vertices_without_features():
+    graph = CorrelationGraph.from_groups({"h": ["a", "b"]})
+    with pytest.raises(ValueError, match="this family keeps no such vertices; leave the groups out"):
+        align(rows(objects("b", "a")), graph)
+    kept = align(rows(objects("b", "a")), graph, keep_bare=True).graph
+    assert (kept.ids.tolist(), kept.is_group.tolist()) == (["b", "a", "h"], [False, False, True])

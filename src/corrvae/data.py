@@ -151,6 +151,11 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     if graph is None:
         return table
     found, by_id = _as_graph(graph, table)
+    if found.has_groups and not keep_bare:
+        raise ValueError(
+            "the graph has groups, which are vertices without features, and this family keeps no such vertices; leave "
+            "the groups out: graph[~graph.is_group]"
+        )
     ids = table.ids
     if table.has_odd_index and not _counts(found.ids):
         raise ValueError(

@@ -52,6 +52,12 @@ def test_link_prediction(printed_by):
     assert number_after("CVAE_ind", printed) > 1.1 * number_after("  VAE", printed) > number_after("degree", printed)
 
 
+def test_groups(printed_by):
+    printed = printed_by("groups")
+    assert number_after("50 members: group", printed) == pytest.approx(0.81)
+    assert number_after("3 members: group 0.810 clique", printed) == pytest.approx((2 * 0.9 + 0.9**2) / 3, abs=0.01)
+
+
 def test_clustering(printed_by):
     printed = printed_by("clustering")
     assert number_after("CVAE_ind  NMI", printed) > 0.5 > 0.2 > number_after("VAE       NMI", printed)

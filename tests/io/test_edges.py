@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corrvae.errors import DataFileError
 from corrvae.graphs import CorrelationGraph, DroppedEdgesWarning
-from corrvae.io import Features, find_ids, join, read_graph, read_ids, read_pairs
+from corrvae.io import Features, find_ids, join, read_graph, read_groups, read_ids, read_pairs
 from corrvae.io.columns import as_ids
 from support.files import NUMBERS, WORDS, fails, writer
 
@@ -372,3 +372,44 @@ def test_a_second_column_of_items_is_noticed_by_its_name(write):
         read_graph(path, rows=rows)
     assert read_graph(path).n_edges == 3  # without rows nobody knows what it is a graph of
     assert read_graph(write("word,word2\n1,2\n2,3\n"), rows=rows).n_edges == 2
+
+
+# Groups
+
+
+def test_groups_are_read_from_a_long_table(write):
+    path = write("person,household\nann,h1\nbob,h1\ncem,h2\nann,h2\n")
+    assert read_groups(path) == {"h1": ["ann", "bob"], "h2": ["cem", "ann"]}
+    assert read_groups(path, columns=("household", "person")) == {"ann": ["h1", "h2"], "bob": ["h1"], "cem": ["h2"]}
+
+
+@pytest.mark.parametrize(("header", "word"), [("person,household\n", "household"), ("", "group")])
+def test_groups_that_are_numbered_as_points_are_get_names(write, caplog, header, word):
+    path = write(header + "10,1\n11,1\n1,2\n")
+    with caplog.at_level("INFO", "corrvae"):
+        assert read_groups(path) == {f"{word} 1": [10, 11], f"{word} 2": [1]}
+    assert "groups have ids that points have too" in caplog.text
+    apart = write(header + "10,100\n11,100\n")
+    assert read_groups(apart) == {100: [10, 11]}
+    assert read_groups(apart, rows=np.array([100, 10])) == {f"{word} 100": [10, 11]}
+
+
+def test_members_are_spelled_as_the_points_are(write):
+    path = write("id,group\n1,a\n2,a\n")
+    assert read_groups(path, rows=np.array(["1", "2", "x"], object)) == {"a": ["1", "2"]}
+    assert read_groups(path, rows=np.array([1, 7])) == {"a": [1, 2]}
+
+
+def test_groups_are_joined_with_rows_and_stay_marked():
+    graph = CorrelationGraph.from_groups({"h": [3, 1], "i": [2]}, edges=[(3, 2)])
+    features = Features(np.zeros((3, 1)), np.array(["1", "2", "3"], object))
+    joined = join(features, graph, keep_bare=True)
+    assert joined.ids.tolist() == ["1", "2", "3", "h", "i"]
+    assert joined.is_group.tolist() == [False] * 3 + [True] * 2
+    assert set(joined.neighbors("h").tolist()) == {"1", "3"}
+
+
+def test_integers_match_strings_among_ids_of_both_kinds():
+    known = np.array([1, 2, "h"], dtype=object)
+    assert find_ids(known, np.array(["2", "h", "3"], dtype=object)).tolist() == [1, 2, -1]
+    assert find_ids(np.array(["2", "h"], dtype=object), known).tolist() == [-1, 0, 1]

@@ -1,18 +1,18 @@
 """The correlation graph: which data points are known to be correlated, and how strongly."""
 
 import warnings
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs import edges as canon
 from corrvae.graphs.edges import CanonicalEdges, DroppedEdgesWarning, EdgeError
-from corrvae.graphs.ids import VertexIds, frozen
+from corrvae.graphs.ids import VertexIds, as_array, frozen, plain_list
 
 if TYPE_CHECKING:
     import networkx
@@ -43,6 +43,8 @@ class CorrelationGraph:
         A positive number for each edge.
     vertices
         Ids in vertex order; 0, 1, ..., n_vertices - 1 by default.
+    is_group
+        Which vertices are groups: True for a vertex that only joins its members (see `from_groups`). None by default.
 
     Examples
     --------
@@ -58,10 +60,22 @@ class CorrelationGraph:
     _edges: Edges
     _conductances: Conductances
     _ids: VertexIds
+    _is_group: np.ndarray | None
 
-    def __init__(self, edges: Any, n_vertices: int, *, conductances: Any = None, vertices: Ids | None = None) -> None:
+    def __init__(
+        self,
+        edges: Any,
+        n_vertices: int,
+        *,
+        conductances: Any = None,
+        vertices: Ids | None = None,
+        is_group: Any = None,
+    ) -> None:
         canonical = canon.check_canonical(edges, n_vertices, conductances, vertices)
-        self._fill(canonical.edges, canonical.conductances, canonical.ids)
+        marks = None if is_group is None else np.array(is_group, dtype=bool)
+        if marks is not None and marks.shape != (n_vertices,):
+            raise ValueError(f"is_group must have an entry for each of the {n_vertices:,} vertices, not {marks.shape}")
+        self._fill(canonical.edges, canonical.conductances, canonical.ids, marks)
 
     @classmethod
     def from_edges(
@@ -114,6 +128,59 @@ class CorrelationGraph:
             raise ValueError("give vertices or n_vertices, not both")
         keep = keep_isolated or vertices is not None or n_vertices is not None
         return cls._from_given(canon.canonicalize(pairs, ids, conductances, direction=direction, keep_isolated=keep))
+
+    @classmethod
+    def from_groups(
+        cls, groups: Mapping[Any, Iterable[Any]], *, edges: Any = None, vertices: Ids | None = None
+    ) -> "CorrelationGraph":
+        """Return a graph in which each group is a vertex of its own, joined to its members.
+
+        With correlation tau along an edge, two members of a group correlate by tau^2, and they do as one joint
+        distribution of all of them: the graph stays a forest where groups do not overlap. A clique of k members has
+        k (k - 1) / 2 edges and cycles; a group has k edges and none.
+
+        Parameters
+        ----------
+        groups
+            Members by the id of their group: ids of points, or of other groups.
+        edges
+            Further edges: a `CorrelationGraph`, or pairs of ids.
+        vertices
+            Ids of the points in the order wanted; by default those of `edges`, then further members as they appear.
+            Groups come last.
+
+        Examples
+        --------
+        >>> graph = CorrelationGraph.from_groups({"household 7": ["ann", "bob", "cem"]}, edges=[("cem", "dee")])
+        >>> graph.ids.tolist(), graph.is_group.tolist()
+        (['cem', 'dee', 'ann', 'bob', 'household 7'], [False, False, False, False, True])
+        >>> graph.neighbors("household 7").tolist()
+        ['cem', 'ann', 'bob']
+        """
+        if not isinstance(groups, Mapping):
+            raise TypeError(f'groups must be a mapping such as {{"household 7": ["ann", "bob"]}}, not {type(groups)}')
+        for name, members in groups.items():
+            if isinstance(members, str | bytes) or not isinstance(members, Iterable):
+                raise TypeError(f"group {name!r} must be a list of members, not {members!r}")
+        within = [(name, member) for name, members in groups.items() for member in _plain(members)]
+        known = edges if edges is None or isinstance(edges, CorrelationGraph) else cls.from_edges(edges)
+        first = [] if known is None else known.ids.tolist()
+        points = dict.fromkeys(_plain(vertices) if vertices is not None else first)
+        both = next((name for name in groups if name in points), None)
+        if both is not None:
+            raise ValueError(f"{both!r} is the id of a group and of a point; name the group differently")
+        if vertices is None:
+            points |= dict.fromkeys(member for _, member in within if member not in groups)
+        pairs, values = within, None
+        if known is not None:
+            pairs = within + known.id_pairs.tolist()
+            if known.conductances is not None:
+                values = np.concatenate([np.ones(len(within)), known.conductances])
+        made = cls.from_edges(pairs, conductances=values, vertices=[*points, *groups])
+        marks = np.arange(made.n_vertices) >= len(points)
+        if known is not None and known.has_groups:
+            marks[made.index_of(known.ids[known.is_group])] = True
+        return cls._from_canonical(made.edges, made.conductances, made._ids, marks)
 
     @classmethod
     def from_scipy(
@@ -256,6 +323,16 @@ class CorrelationGraph:
         return self._ids.values
 
     @property
+    def is_group(self) -> Bool[np.ndarray, " vertices"]:
+        """Whether each vertex is a group."""
+        return frozen(np.zeros(self.n_vertices, dtype=bool)) if self._is_group is None else self._is_group
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a vertex is a group."""
+        return self._is_group is not None
+
+    @property
     def id_pairs(self) -> Shaped[np.ndarray, "edges 2"]:
         """The edges as pairs of ids, in edge order."""
         return self.ids[self._edges]
@@ -309,7 +386,8 @@ class CorrelationGraph:
         chosen = canon.vertex_indices(indices, self.n_vertices)
         edges, kept = canon.induced_edges(self._edges, self.n_vertices, chosen)
         conductances = None if self._conductances is None else self._conductances[kept]
-        return self._from_canonical(edges, conductances, self._ids.take(chosen))
+        marks = None if self._is_group is None else self._is_group[chosen]
+        return self._from_canonical(edges, conductances, self._ids.take(chosen), marks)
 
     def without(self, edges: Iterable[Any]) -> "CorrelationGraph":
         """Return the graph without some of its edges and with all of its vertices.
@@ -366,6 +444,7 @@ class CorrelationGraph:
             return NotImplemented
         mine, others = self._conductances, other._conductances
         same = mine is others if mine is None or others is None else np.array_equal(mine, others)
+        same = same and np.array_equal(self.is_group, other.is_group)
         return same and self._ids == other._ids and np.array_equal(self._edges, other._edges)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
@@ -373,7 +452,9 @@ class CorrelationGraph:
     def __repr__(self) -> str:
         vertices = "1 vertex" if self.n_vertices == 1 else f"{self.n_vertices:,} vertices"
         edges = "1 edge" if self.n_edges == 1 else f"{self.n_edges:,} edges"
-        return f"CorrelationGraph({vertices}, {edges}{'' if self._conductances is None else ', conductances'})"
+        n_groups = int(self.is_group.sum())
+        groups = {0: "", 1: ", 1 group"}.get(n_groups, f", {n_groups:,} groups")
+        return f"CorrelationGraph({vertices}, {edges}{'' if self._conductances is None else ', conductances'}{groups})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a CorrelationGraph is immutable; {name!r} cannot be set")
@@ -383,7 +464,7 @@ class CorrelationGraph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         ids = None if self._ids.are_rows else self.ids
-        return _restore, (self._edges, self._conductances, ids, self.n_vertices)
+        return _restore, (self._edges, self._conductances, ids, self.n_vertices, self._is_group)
 
     @cached_property
     def _adjacency(self) -> csr_array:
@@ -395,12 +476,14 @@ class CorrelationGraph:
 
     def _with_edges(self, keep: Shaped[np.ndarray, " edges"]) -> "CorrelationGraph":
         conductances = None if self._conductances is None else self._conductances[keep]
-        return self._from_canonical(self._edges[keep], conductances, self._ids)
+        return self._from_canonical(self._edges[keep], conductances, self._ids, self._is_group)
 
     @classmethod
-    def _from_canonical(cls, edges: Edges, conductances: Conductances, ids: VertexIds) -> "CorrelationGraph":
+    def _from_canonical(
+        cls, edges: Edges, conductances: Conductances, ids: VertexIds, is_group: np.ndarray | None = None
+    ) -> "CorrelationGraph":
         graph = cls.__new__(cls)
-        graph._fill(edges, conductances, ids)
+        graph._fill(edges, conductances, ids, is_group)
         return graph
 
     @classmethod
@@ -409,13 +492,16 @@ class CorrelationGraph:
             warnings.warn(f"dropped {canonical.dropped}", DroppedEdgesWarning, stacklevel=3)
         return cls._from_canonical(canonical.edges, canonical.conductances, canonical.ids)
 
-    def _fill(self, edges: Edges, conductances: Conductances, ids: VertexIds) -> None:
+    def _fill(self, edges: Edges, conductances: Conductances, ids: VertexIds, is_group: np.ndarray | None) -> None:
         read_only = None if conductances is None else frozen(conductances)
-        self.__dict__.update(_edges=frozen(edges), _conductances=read_only, _ids=ids)
+        marks = None if is_group is None or not is_group.any() else frozen(is_group)
+        self.__dict__.update(_edges=frozen(edges), _conductances=read_only, _ids=ids, _is_group=marks)
 
 
-def _restore(edges: Edges, conductances: Conductances, ids: np.ndarray | None, count: int) -> CorrelationGraph:
-    return CorrelationGraph._from_canonical(edges, conductances, VertexIds(ids, count))
+def _restore(
+    edges: Edges, conductances: Conductances, ids: np.ndarray | None, count: int, is_group: np.ndarray | None
+) -> CorrelationGraph:
+    return CorrelationGraph._from_canonical(edges, conductances, VertexIds(ids, count), is_group)
 
 
 def _conductances(values: np.ndarray, weighted: bool | None) -> np.ndarray | None:
@@ -423,6 +509,12 @@ def _conductances(values: np.ndarray, weighted: bool | None) -> np.ndarray | Non
     if weighted is None:
         weighted = bool((values != 1).any())
     return values if weighted else None
+
+
+def _plain(ids: Iterable[Any]) -> list[Any]:
+    """Return ids as a list of Python's own types."""
+    array = as_array(ids)
+    return list(ids) if array is None else plain_list(array)
 
 
 def _to_numpy(values: Any) -> np.ndarray:

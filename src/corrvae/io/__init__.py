@@ -9,6 +9,7 @@ from corrvae.io.edges import Pairs as Pairs
 from corrvae.io.edges import find_ids as find_ids
 from corrvae.io.edges import join as join
 from corrvae.io.edges import read_graph as read_graph
+from corrvae.io.edges import read_groups as read_groups
 from corrvae.io.edges import read_ids as read_ids
 from corrvae.io.edges import read_pairs as read_pairs
 from corrvae.io.folder import Folder as Folder

@@ -35,6 +35,7 @@ ITEM_NAMES |= {"word", "term", "token", "tag", "gene", "feature"}
 # Two such names make the first line a header even where nothing below is a number.
 KEY_NAMES = {"id", "user", "person", "friend", "name", "node", "vertex", "who", "whom", "left", "right", *ITEM_NAMES}
 KEY_NAMES |= {"source", "target", "src", "dst", "from", "to"}
+GROUP_NAMES = {"group", "member", "household", "family", "team", "batch", "class", "school", "firm", "department"}
 _SAMPLE_ROWS, _SAMPLE_BYTES, _BLOCK_BYTES, _BATCH_CELLS = 1000, 1 << 24, 1 << 23, 1 << 22
 # As Python writes an integer: 007 stays a string, so that it is written as it was read.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -323,7 +324,7 @@ def _has_header(rows: list[list[str]]) -> bool:
     stems = [stem(name) for name in first[:2]]
     if any(stem(field) in stems for row in others for field in row[:2]):
         return False
-    return stems[0] == "id" or all(name in KEY_NAMES for name in stems)
+    return stems[0] == "id" or all(name in KEY_NAMES | GROUP_NAMES for name in stems)
 
 
 @final

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -235,6 +235,62 @@ def read_pairs(
     return Pairs(place[np.concatenate(codes)], distinct[order], found, table.error, names)
 
 
+def read_groups(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str | int] = (0, 1),
+    header: bool | None = None,
+    rows: Shaped[np.ndarray, " rows"] | None = None,
+) -> dict[Any, list[Any]]:
+    r"""Read who belongs to which group from a long table (id, group), for `corrvae.CorrelationGraph.from_groups`.
+
+    Where the ids of groups are those of points too (both are numbers, say), groups are named after their column:
+    ``household 7``. A line of the log says so.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, as for `read_graph`.
+    columns : two str or int
+        Names or positions (from 0) of the columns of ids and of groups.
+    header : bool, optional
+        Whether the first line names the columns; None: as for `read_graph`.
+    rows : ndarray, optional
+        Ids of all points, as the members are to be spelled: 7 where the file has "7".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "households.csv")
+    ...     _ = path.write_text("person,household\n1,7\n7,7\n2,8\n")
+    ...     read_groups(path)
+    {'household 7': [1, 7], 'household 8': [2]}
+    """
+    is_named = any(isinstance(column, str) for column in columns)
+    table = Table(Path(path), header=True if is_named and header is None else header)
+    positions, of_points, of_groups = [table.position(column) for column in columns], Numbering(), Numbering()
+    codes = [
+        np.column_stack([of_points.number(batch[0]), of_groups.number(batch[1])])
+        for batch in table.batches(positions, ["key", "key"])
+    ]
+    points, groups = as_ids(of_points.strings), as_ids(of_groups.strings)
+    known = points if rows is None else rows
+    spelled = [
+        name if place < 0 else known.item(place)
+        for name, place in zip(points.tolist(), find_ids(known, points).tolist(), strict=True)
+    ]
+    names = groups.tolist()
+    if (find_ids(known, groups) >= 0).any() or (find_ids(points, groups) >= 0).any():
+        word = "group" if table.names is None else table.names[positions[1]]
+        names = [f"{word} {name}" for name in names]
+        _logger.info("%s: groups have ids that points have too, and are named %r, ...", path, names[0])
+    members: dict[Any, list[Any]] = {name: [] for name in names}
+    for point, group in np.concatenate(codes).tolist() if codes else ():
+        members[names[group]].append(spelled[point])
+    return members
+
+
 def read_ids(path: str | os.PathLike[str]) -> Shaped[np.ndarray, " ids"]:
     """Read ids from a text file, one on each line, or the first of several columns; a first line "id" is a header."""
     path = Path(path)
@@ -254,18 +310,22 @@ def find_ids(known: Shaped[np.ndarray, " known"], wanted: Shaped[np.ndarray, "*s
     """Return the position of each wanted id among the known ones, -1 where it is unknown.
 
     Integers match the strings that spell them: one file of the same points may hold a word among its ids, and so
-    strings, while another holds integers.
+    strings, while another holds integers, or both.
 
     Examples
     --------
     >>> find_ids(np.array([10, 20, 30]), np.array(["30", "x", "10"], dtype=object)).tolist()
     [2, -1, 0]
     """
-    if (known.dtype.kind == "i") != (wanted.dtype.kind == "i"):
+    if not known.dtype.kind == wanted.dtype.kind == "i" and (_hold_integers(known) or _hold_integers(wanted)):
         known, wanted = (
             object_array([str(value) for value in ids.ravel().tolist()]).reshape(ids.shape) for ids in (known, wanted)
         )
     return VertexIds(known.copy(), len(known)).find(wanted)
+
+
+def _hold_integers(ids: np.ndarray) -> bool:
+    return ids.dtype.kind == "i" or any(type(value) is int for value in ids.ravel().tolist())
 
 
 def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False) -> CorrelationGraph:
@@ -302,10 +362,11 @@ def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False
     ids = np.arange(features.n_rows) if features.ids is None else features.ids
     place = find_ids(ids, graph.ids)
     bare = np.flatnonzero(place < 0)
-    if graph.n_edges and not (place[graph.edges] >= 0).all(axis=1).any():
+    known = place[graph.edges] >= 0
+    if graph.n_edges and not (known.any(axis=1) if keep_bare else known.all(axis=1)).any():
         raise ValueError(
-            f"none of the graph's edges (ids {_some(graph.ids)}) has both ends among the features (ids {_some(ids)}); "
-            "check that the two are of the same points"
+            f"none of the graph's edges (ids {_some(graph.ids)}) has {'an end' if keep_bare else 'both ends'} among "
+            f"the features (ids {_some(ids)}); check that the two are of the same points"
         )
     if keep_bare and len(bare):
         place[bare] = len(ids) + np.arange(len(bare))
@@ -318,7 +379,9 @@ def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False
         warnings.warn(f"{named}; {lost} left out", UserWarning, stacklevel=2)
     order = kept[np.lexsort((ends[kept, 1], ends[kept, 0]))]
     conductances = None if graph.conductances is None else graph.conductances[order]
-    return CorrelationGraph(ends[order], len(ids), conductances=conductances, vertices=ids)
+    is_group = np.zeros(len(ids), dtype=bool)
+    is_group[place[graph.is_group & (place >= 0)]] = True
+    return CorrelationGraph(ends[order], len(ids), conductances=conductances, vertices=ids, is_group=is_group)
 
 
 def _some(ids: np.ndarray) -> str:
