@@ -4,7 +4,8 @@
 
 Every part prints and keeps a row for each seed and method in benchmarks/results/defaults.json, and leaves out the rows
 that are there already; --again measures them again. The VAE has the same defaults and no graph; PCA and LSA have as
-many components as the defaults choose. "recipe" is CVAE_ind of ``corrvae reproduce links``: 30,000 steps.
+many components as the defaults choose. "recipe" is CVAE_ind of ``corrvae reproduce links``, 30,000 steps: its scores,
+and 60 times the time of 500 steps. Seconds are of processor time on one thread, so that other programs do not matter.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import sys
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -28,15 +30,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import normalized_mutual_info_score, roc_auc_score
 
 from corrvae import CorrelatedVAE, CorrelationGraph
+from corrvae.choices import choose
+from corrvae.data import Table
 from corrvae.experiments import baselines, links, matching
 from corrvae.experiments.models import point_posterior
 from corrvae.experiments.recipes import find_recipe
-from corrvae.graphs import EdgeSplit, split_edges
+from corrvae.graphs import split_edges
+from corrvae.model import Posterior
 from corrvae.scoring import make_metric
 from corrvae.training import Progress
 from measure import merged, versions, write_results
 
 Row = dict[str, object]
+Methods = dict[str, Callable[[], Row]]
 
 
 def _read(archive: str, member: str) -> pd.DataFrame:
@@ -48,16 +54,20 @@ def _lsa(X: sparse.csr_array, n_components: int, rows: sparse.csr_array | None =
     return baselines.principal_components(X, n_components, weighting="idf", center=False, seed=0, project=rows)
 
 
-def _fitted(seed: int, X: object, **arguments: object) -> tuple[CorrelatedVAE, float]:
-    begun = time.perf_counter()
-    model = CorrelatedVAE(random_state=seed).fit(X, **arguments)
-    return model, round(time.perf_counter() - begun, 1)
+def _size(X: sparse.csr_array) -> int:
+    return choose({"n_components": "auto"}, Table(X))[0].value
+
+
+def _fitted(seed: int, X: object, graph: CorrelationGraph | None = None, **settings: object) -> tuple:
+    begun = time.process_time()
+    model = CorrelatedVAE(random_state=seed, **settings).fit(X, graph=graph)
+    return model, round(time.process_time() - begun, 1)
 
 
 # ---- citations: 3,327 papers, their words and links --------------------------------------------------------------
 
 
-def citeseer(seed: int) -> Iterator[Row]:
+def citeseer(seed: int) -> Methods:
     """Labels, clusters and held-out links of papers."""
     words, joined, labels = (_read("citeseer.zip", f"{name}.csv") for name in ("words", "links", "labels"))
     row_of = pd.Series(np.arange(len(labels)), index=labels.paper)
@@ -71,19 +81,26 @@ def citeseer(seed: int) -> Iterator[Row]:
     split = split_edges(graph, "random", validation=0.0, test=0.1, random_state=seed)
     others = np.random.default_rng(seed).integers(n_papers, size=(len(split.test), 2))
 
-    def row(method: str, whole: np.ndarray, part: np.ndarray, seconds: float) -> Row:
+    def row(whole: np.ndarray, part: np.ndarray, seconds: float | None = None) -> Row:
         scores = _accuracy(whole, labels) | {"nmi": _nmi(whole, labels.label.to_numpy(), seed)}
-        return {"method": method, **scores, "auc": _auc(part, split.test, others), "seconds": seconds}
+        return scores | {"auc": _auc(part, split.test, others), "seconds": seconds}
 
-    model, seconds = _fitted(seed, X, graph=graph)
-    size = model.embedding_.shape[1]
-    whole, part = model.transform(X), _fitted(seed, X, graph=split.train)[0].transform(X)
-    yield row("defaults", whole, part, seconds)
-    plain, seconds = _fitted(seed, X)
-    yield row("VAE", plain.transform(X), plain.transform(X), seconds)
-    yield row("PCA", *[PCA(size, random_state=seed).fit_transform(X.toarray())] * 2, 0.0)
-    yield row("LSA", *[_lsa(X, size)] * 2, 0.0)
-    yield row("LSA of words propagated twice", *(_lsa(_propagate(X, g), size) for g in (graph, split.train)), 0.0)
+    def correlated() -> Row:
+        model, seconds = _fitted(seed, X, graph)
+        return row(model.transform(X), _fitted(seed, X, split.train)[0].transform(X), seconds)
+
+    def plain() -> Row:
+        model, seconds = _fitted(seed, X)
+        return row(model.transform(X), model.transform(X), seconds)
+
+    size = _size(X)
+    return {
+        "defaults": correlated,
+        "VAE": plain,
+        "PCA": lambda: row(*[PCA(size, random_state=seed).fit_transform(X.toarray())] * 2),
+        "LSA": lambda: row(*[_lsa(X, size)] * 2),
+        "LSA of words propagated twice": lambda: row(*(_lsa(_propagate(X, g), size) for g in (graph, split.train))),
+    }
 
 
 def _accuracy(points: np.ndarray, labels: pd.DataFrame) -> dict[str, float]:
@@ -127,33 +144,16 @@ def _propagate(X: sparse.csr_array, graph: CorrelationGraph) -> sparse.csr_array
 # ---- trust: who trusts whom, from what they rated -----------------------------------------------------------------
 
 
-def epinions(seed: int) -> Iterator[Row]:
+def epinions(seed: int) -> Methods:
     """Held-out mutual trust of 16,101 users."""
-    _, features, split = links.load({"name": "epinions", "min_ratings": 100}, seed)
-    yield from _trust(features, split, seed)
-
-
-def epinions_recipe(seed: int) -> Iterator[Row]:
-    """CVAE_ind of the recommended recipe: scores of results/links, and 60 times the time of 500 steps."""
-    _, features, split = links.load({"name": "epinions", "min_ratings": 100}, seed)
+    settings = {"name": "epinions", "min_ratings": 100, "protocol": "first edition"}
+    _, features, parts = links.load(settings, seed)
     record = Path(__file__).parents[1] / f"results/links/old-protocol/ind/seed-{seed}.json"
-    scores = json.loads(record.read_text())["scores"]
-    seconds = 60 * _follow_recipe(features, split, seed, shorter=60)[1]
-    yield {"method": "CVAE_ind", "ncrr": scores["ncrr"], "auc": scores["auc"], "seconds": seconds}
+    return _trust(features, parts["test"].held, parts["test"].known, seed, record)
 
 
-def ciao(seed: int) -> Iterator[Row]:
+def ciao(seed: int) -> Methods:
     """Held-out mutual trust of users who rated one of the products with at least 20 ratings."""
-    yield from _trust(*_read_ciao(seed), seed)
-
-
-def ciao_recipe(seed: int) -> Iterator[Row]:
-    """CVAE_ind of the recommended recipe."""
-    X, split = _read_ciao(seed)
-    yield _trust_row("CVAE_ind", X, split, *_follow_recipe(X, split, seed))
-
-
-def _read_ciao(seed: int) -> tuple[sparse.csr_array, EdgeSplit]:
     ratings, trust = _read("ciao.zip", "ratings.csv"), _read("ciao.zip", "trust.csv")
     ratings = ratings[ratings.groupby("product").user.transform("size") >= 20]
     pairs = set(map(tuple, trust[trust.isin(set(ratings.user)).all(axis=1)].to_numpy().tolist()))
@@ -163,45 +163,53 @@ def _read_ciao(seed: int) -> tuple[sparse.csr_array, EdgeSplit]:
     entries = np.searchsorted(users, ratings.user), ratings["product"].factorize()[0]
     X = sparse.csr_array((np.ones(len(ratings), np.float32), entries))
     graph = CorrelationGraph(np.unique(ends.reshape(-1, 2), axis=0), len(users))
-    return X, split_edges(graph, random_state=seed)
+    split = split_edges(graph, validation=0.0, random_state=seed)
+    return _trust(X, split.test, split.known, seed)
 
 
-def _trust(X: sparse.csr_array, split: EdgeSplit, seed: int) -> Iterator[Row]:
-    model, seconds = _fitted(seed, X, graph=split.train)
-    yield _trust_row("defaults", X, split, model, seconds)
-    yield _trust_row("VAE", X, split, *_fitted(seed, X))
-    lsa = point_posterior(_lsa(X, model.embedding_.shape[1]))
-    scores = links.score_links(lsa, make_metric("cosine"), split.test, split.train)
-    yield {"method": "LSA", "ncrr": scores["ncrr"], "auc": scores["auc"]}
+def _trust(
+    X: sparse.csr_array, held: np.ndarray, known: CorrelationGraph, seed: int, record: Path | None = None
+) -> Methods:
+    def row(model: CorrelatedVAE, seconds: float | None = None) -> Row:
+        return score(model.posterior(X), "expected_distance") | {"seconds": seconds}
 
+    def score(points: Posterior, metric: str) -> Row:
+        scores = links.score_links(points, make_metric(metric), held, known)
+        return {"ncrr": scores["ncrr"], "auc": scores["auc"]}
 
-def _trust_row(method: str, X: sparse.csr_array, split: EdgeSplit, model: CorrelatedVAE, seconds: float) -> Row:
-    scores = links.score_links(model.posterior(X), make_metric("expected_distance"), split.test, split.train)
-    return {"method": method, "ncrr": scores["ncrr"], "auc": scores["auc"], "seconds": seconds}
+    def recipe() -> Row:
+        entry = next(entry for entry in find_recipe("links", "recommended").entries if entry.model == "ind")
+        _, seconds = _fitted(seed, X, known, **{**entry.parameters, "max_steps": 500})
+        if record is None or not record.exists():
+            return row(_fitted(seed, X, known, **entry.parameters)[0], 60 * seconds)
+        scores = json.loads(record.read_text())["scores"]
+        return {"ncrr": scores["ncrr"], "auc": scores["auc"], "seconds": 60 * seconds}
 
-
-def _follow_recipe(X: sparse.csr_array, split: EdgeSplit, seed: int, shorter: int = 1) -> tuple[CorrelatedVAE, float]:
-    entry = next(entry for entry in find_recipe("links", "recommended").entries if entry.model == "ind")
-    settings = {**entry.parameters, "max_steps": entry.parameters["max_steps"] // shorter}
-    begun = time.perf_counter()
-    model = CorrelatedVAE(**settings, random_state=seed).fit(X, graph=split.train)
-    return model, round(time.perf_counter() - begun, 1)
+    return {
+        "defaults": lambda: row(*_fitted(seed, X, known)),
+        "VAE": lambda: row(*_fitted(seed, X)),
+        "LSA": lambda: score(point_posterior(_lsa(X, _size(X))), "cosine"),
+        "recipe": recipe,
+    }
 
 
 # ---- halves: the same user twice ----------------------------------------------------------------------------------
 
 
-def halves(seed: int) -> Iterator[Row]:
+def halves(seed: int) -> Methods:
     """Halves of MovieLens-1M users; the model is fitted to other users than those matched."""
     parts = matching.load({"name": "ml-1m", "min_ratings": 50}, seed)[1]
     train, test = parts["train"], parts["test"]
-    model, seconds = _fitted(seed, train.features, graph=train.graph)
-    distance = make_metric("expected_distance")
-    yield {"method": "defaults", **_matched(model.posterior(test.features), distance), "seconds": seconds}
-    plain, seconds = _fitted(seed, train.features)
-    yield {"method": "VAE", **_matched(plain.posterior(test.features), distance), "seconds": seconds}
-    points = point_posterior(_lsa(train.features, model.embedding_.shape[1], test.features))
-    yield {"method": "LSA", **_matched(points, make_metric("cosine")), "seconds": 0.0}
+
+    def fitted(graph: CorrelationGraph | None) -> Row:
+        model, seconds = _fitted(seed, train.features, graph)
+        return _matched(model.posterior(test.features), make_metric("expected_distance")) | {"seconds": seconds}
+
+    def lsa() -> Row:
+        points = point_posterior(_lsa(train.features, _size(train.features), test.features))
+        return _matched(points, make_metric("cosine"))
+
+    return {"defaults": lambda: fitted(train.graph), "VAE": lambda: fitted(None), "LSA": lsa}
 
 
 def _matched(posterior: object, metric: object) -> Row:
@@ -211,25 +219,26 @@ def _matched(posterior: object, metric: object) -> Row:
 # ---- generated ----------------------------------------------------------------------------------------------------
 
 
-def likelihoods(seed: int) -> Iterator[Row]:
+def likelihoods(seed: int) -> Methods:
     """The bound on held-out rows under every likelihood that gives a row a probability, and under the one chosen.
 
     The multinomial is left out: it explains which columns a row has, not how much of them. The Gaussian explains whole
     numbers spread over the unit interval around them, so that its bound is one on their probability too.
     """
-    for kind in ("gaussian", "counts", "binary"):
-        X = _draw_table(kind, seed)
-        chosen = CorrelatedVAE(random_state=seed).fit(X[:900]).choices_
-        row = {"method": kind, "chosen": next(choice.value for choice in chosen if choice.name == "likelihood")}
-        for name in ("gaussian", "poisson", "negative_binomial", "bernoulli"):
-            spread = np.random.default_rng(seed).uniform(-0.5, 0.5, X.shape) * (name == "gaussian" != kind)
-            try:
-                model = CorrelatedVAE(likelihood=name, random_state=seed).fit((X + spread)[:900])
-                row[name] = model.score((X + spread)[900:])
-            except ValueError:  # cannot explain such numbers
-                row[name] = None
-        best = max((row[name], name) for name in row if isinstance(row[name], float))[1]
-        yield row | {"best": best, "right": best == row["chosen"]}
+    return {kind: partial(_compare_likelihoods, kind, seed) for kind in ("gaussian", "counts", "binary")}
+
+
+def _compare_likelihoods(kind: str, seed: int) -> Row:
+    X = _draw_table(kind, seed)
+    row: Row = {"chosen": choose({"likelihood": "auto"}, Table(X[:900]))[0].value}
+    for name in ("gaussian", "poisson", "negative_binomial", "bernoulli"):
+        spread = np.random.default_rng(seed).uniform(-0.5, 0.5, X.shape) * (name == "gaussian" != kind)
+        try:
+            row[name] = _fitted(seed, (X + spread)[:900], likelihood=name)[0].score((X + spread)[900:])
+        except ValueError:  # cannot explain such numbers
+            row[name] = None
+    best = max((row[name], name) for name in row if isinstance(row[name], float))[1]
+    return row | {"best": best, "right": best == row["chosen"]}
 
 
 def _draw_table(kind: str, seed: int) -> np.ndarray:
@@ -264,40 +273,40 @@ def _draw_topics(n_rows: int, n_columns: int, per_row: int, n_edges: int, seed: 
     return X, CorrelationGraph(edges[np.lexsort(edges.T[::-1])], n_rows)
 
 
-def wide(seed: int) -> Iterator[Row]:
+def wide(seed: int) -> Methods:
     """Time to the same objective on held-out rows, 1,892 of 17,632 columns, against the first edition's defaults."""
     X, graph = _draw_topics(1892, 17632, 60, 13000, seed)
     old = {"n_components": 100, "tau": 0.99, "batch_size": 64, "edge_batch_size": 256, "learning_rate": 1e-3}
     old |= {"max_steps": 900, "validation_fraction": 0.1, "patience": None}
-    curves = {}
-    for method, settings in {"first edition": old, "defaults": {}}.items():
-        curve: list[tuple[float, float]] = []
 
-        def keep(progress: Progress, curve: list[tuple[float, float]] = curve) -> None:
+    @cache
+    def curve(**settings: object) -> np.ndarray:
+        begun, found = time.process_time(), []
+
+        def keep(progress: Progress) -> None:
             if progress.evaluation and "validation_total" in progress.evaluation:
-                curve.append((progress.seconds, progress.evaluation["validation_total"]))
+                found.append((time.process_time() - begun, progress.evaluation["validation_total"]))
 
         CorrelatedVAE(random_state=seed, **settings).fit(X, graph=graph, callbacks=[keep])
-        curves[method] = np.array(curve)
-    goal = curves["first edition"][:, 1].max()
-    for method, curve in curves.items():
-        reached = curve[curve[:, 1] >= goal]
-        seconds = float(reached[0, 0]) if len(reached) else None
-        yield {"method": method, "objective": float(curve[:, 1].max()), "seconds": seconds}
+        return np.array(found)
+
+    def row(found: np.ndarray) -> Row:
+        reached = found[found[:, 1] >= curve(**old)[:, 1].max()]
+        return {"objective": float(found[:, 1].max()), "seconds": float(reached[0, 0]) if len(reached) else None}
+
+    return {"first edition": lambda: row(curve(**old)), "defaults": lambda: row(curve())}
 
 
-def first(seed: int) -> Iterator[Row]:
-    """The time of a first fit: 2,700 rows, 1,400 columns, 5,300 edges."""
+def first(seed: int) -> Methods:
+    """The time of a first fit, with all that is compiled or imported for it: 2,700 rows, 1,400 columns, 5,300 edges."""
     X, graph = _draw_topics(2700, 1400, 20, 5300, seed)
-    yield {"method": "defaults", "seconds": _fitted(seed, X, graph=graph)[1]}
+    return {"defaults": lambda: {"seconds": _fitted(seed, X, graph)[1]}}
 
 
-PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
+PARTS: dict[str, Callable[[int], Methods]] = {
     "citeseer": citeseer,
     "ciao": ciao,
-    "ciao-recipe": ciao_recipe,
     "epinions": epinions,
-    "epinions-recipe": epinions_recipe,
     "halves": halves,
     "likelihoods": likelihoods,
     "wide": wide,
@@ -309,23 +318,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=" ".join(PARTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", help="only these")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)
     for part in options.parts:
         for seed in options.seeds:
-            prefix = f"{part} {seed} "
-            if not options.again and any(row["key"].startswith(prefix) for row in merged("defaults", "key", [])):
-                continue
-            about = {"seed": seed, "threads": options.threads, "command": " ".join(sys.argv)}
-            rows = [{"key": prefix + str(row["method"]), **about, **row} for row in PARTS[part](seed)]
-            rows = [{name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()} for row in rows]
-            for row in rows:
+            for method, measure in PARTS[part](seed).items():
+                key = f"{part} {seed} {method}"
+                known = any(row["key"] == key for row in merged("defaults", "key", []))
+                if (known and not options.again) or method not in (options.methods or [method]):
+                    continue
+                row = {"key": key, "seed": seed, "command": " ".join(sys.argv), "method": method, **measure()}
+                row = {name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()}
                 print(json.dumps(row), flush=True)
-            write_results(
-                "defaults", merged("defaults", "key", rows), versions=versions("corrvae", "torch", "scikit-learn")
-            )
+                rows = merged("defaults", "key", [row])
+                write_results("defaults", rows, versions=versions("corrvae", "torch", "scikit-learn"))
     _summarise(merged("defaults", "key", []))
 
 
@@ -333,7 +341,7 @@ def _summarise(rows: list[dict]) -> None:
     """Print mean and standard error over the seeds of every number, by part and method."""
     table = pd.DataFrame(rows)
     table["part"] = table.key.str.split().str[0]
-    numbers = table.drop(columns=["threads", "seed"]).select_dtypes("number").columns
+    numbers = table.drop(columns="seed").select_dtypes("number").columns
     groups = table.groupby(["part", "method"], sort=False)[list(numbers)]
     mean, error = groups.mean(), groups.sem().fillna(0.0)
     text = mean.map("{:.4g}".format) + " ± " + error.map("{:.2g}".format)
