@@ -163,8 +163,10 @@ def ciao(seed: int) -> Methods:
     entries = np.searchsorted(users, ratings.user), ratings["product"].factorize()[0]
     X = sparse.csr_array((np.ones(len(ratings), np.float32), entries))
     graph = CorrelationGraph(np.unique(ends.reshape(-1, 2), axis=0), len(users))
-    split = split_edges(graph, validation=0.0, random_state=seed)
-    return _trust(X, split.test, split.known, seed)
+    generator = np.random.default_rng(seed)  # held out as in Epinions
+    split = split_edges(graph, validation=0.0, random_state=generator)
+    known = split_edges(split.known, "random", validation=0.0, test=0.05, random_state=generator).known
+    return _trust(X, split.test, known, seed)
 
 
 def _trust(

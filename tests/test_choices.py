@@ -74,6 +74,19 @@ def test_large_counts_are_taken_by_their_logarithm():
     assert chosen(plays)["counts"] == "raw"
 
 
+def test_logarithms_of_counts_are_one_on_average_and_counts_come_back(tmp_path):
+    plays = sparse.random_array((40, 30), density=0.5, random_state=0, format="csr")
+    plays.data = RNG.geometric(0.001, size=plays.nnz).astype(float)
+    scaling = make_scaling(plays, "multinomial", "log")
+    units = scaling(plays)
+    logarithms = np.log1p(plays.data)
+    np.testing.assert_allclose(units.data, logarithms / logarithms.mean(), rtol=1e-5)
+    np.testing.assert_allclose(scaling.invert(units.toarray()), plays.toarray(), rtol=1e-3)
+    model = CorrelatedVAE(2, counts="log", likelihood="multinomial", max_steps=2, random_state=0).fit(plays)
+    model.save(tmp_path / "run")
+    assert np.array_equal(load(tmp_path / "run").transform(plays), model.transform(plays))
+
+
 def test_real_columns_are_standardised_and_everything_comes_back_in_their_units():
     X, graph, _ = grouped()
     wide = (X + 5.0) * 1000.0 ** RNG.uniform(-1, 1, X.shape[1])

@@ -81,7 +81,15 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
 
 
 def make_scaling(matrix: Matrix, likelihood: Any, counts: Literal["raw", "presence", "log"]) -> Scaling:
-    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` asks."""
+    """Return the units of the model: standardised columns for the Gaussian likelihood, otherwise as `counts` asks.
+
+    Logarithms of counts are divided by their mean over the entries other than zero, so that a row weighs as much in the
+    likelihood as it has such entries, and no more.
+    """
+    if likelihood != "gaussian" and counts == "log":
+        sums = (column_moments(matrix, Scaling(units)).mean.sum() for units in ("log", "presence"))
+        size = next(sums) / max(next(sums), 1e-30)
+        return Scaling("log", scale=np.full(shape_of(matrix)[1], size or 1.0, np.float32))
     if likelihood != "gaussian":
         return Scaling(counts)
     mean, square, _ = column_moments(matrix)
@@ -178,7 +186,7 @@ def find_problems(posterior: Posterior, graph: CorrelationGraph | None, history:
     if graph is not None and explained > _DROWNED * latent:
         found.append(
             f"the features outweigh the graph: the reconstruction is {explained:,.0f} nats a row, all other terms "
-            f'{latent:,.0f}. Set counts="log" or counts="presence"'
+            f'{latent:,.0f}. Set counts="presence" or, for large counts, counts="log"'
         )
     if np.mean(posterior.stddev) > _COLLAPSED:
         found.append(

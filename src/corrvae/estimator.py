@@ -101,8 +101,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         suits the likelihood.
     counts : {"auto", "raw", "presence", "log"}
         What features that are counts become before the model sees them, networks and likelihood alike: themselves, 1,
-        or log(1 + x). "auto" takes logarithms of large counts under the multinomial likelihood, which would otherwise
-        outweigh the graph. (Under the Gaussian likelihood columns are standardised.)
+        or log(1 + x) over its mean. "auto" takes logarithms of large counts under the multinomial likelihood, which
+        would otherwise outweigh the graph. (Under the Gaussian likelihood columns are standardised.)
     dropout : float
         Share of the features hidden from the encoder at random while training.
     beta : float

@@ -160,7 +160,7 @@ def fit(
     ] = "auto",
     counts: Annotated[
         Literal["auto", "raw", "presence", "log"],
-        _option(_MODEL, "What counts become for the model: raw, presence (1) or log(1 + x); auto: log if large."),
+        _option(_MODEL, "What counts become for the model: raw, presence (1) or log; auto: log if large."),
     ] = "auto",
     dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
     beta: Annotated[float, _option(_MODEL, "Weight of all terms but the reconstruction.")] = 1.0,

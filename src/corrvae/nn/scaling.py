@@ -15,8 +15,9 @@ Counts = Literal["raw", "presence", "log"]
 class Scaling:
     """What is done to features before the model sees them, networks and likelihood alike.
 
-    Counts stay as they are ("raw"), become 1 ("presence") or log(1 + x) ("log"). Real columns are standardised,
-    (x - location) / scale; in sparse batches only divided by their scale, so that zeros stay zeros.
+    Counts stay as they are ("raw"), become 1 ("presence") or log(1 + x), perhaps divided by a scale ("log"). Real
+    columns are standardised, (x - location) / scale; in sparse batches only divided by their scale, so that zeros stay
+    zeros.
 
     Examples
     --------
@@ -44,14 +45,14 @@ class Scaling:
         if self.counts == "presence":
             return np.where(np.isnan(values), np.nan, values != 0).astype(np.float32)
         if self.counts == "log":
-            return np.log1p(values)
+            return np.log1p(values) if scale is None else np.log1p(values) / scale
         centred = values if location is None else values - location
         return centred / scale
 
     def invert(self, features: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows features"]:
         """Return features in the user's units; what "presence" took away is not brought back."""
-        if self.counts == "log":
-            return np.expm1(features)
-        if self.scale is None:
-            return features
-        return (features * self.scale + (0.0 if self.location is None else self.location)).astype(features.dtype)
+        if self.scale is not None:
+            features = (features * self.scale + (0.0 if self.location is None else self.location)).astype(
+                features.dtype
+            )
+        return np.expm1(features) if self.counts == "log" else features
