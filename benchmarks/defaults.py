@@ -340,15 +340,21 @@ def main() -> None:
 
 
 def _summarise(rows: list[dict]) -> None:
-    """Print mean and standard error over the seeds of every number, by part and method."""
+    """Print mean and standard error over the seeds of every number, as a table for each part."""
     table = pd.DataFrame(rows)
     table["part"] = table.key.str.split().str[0]
-    numbers = table.drop(columns="seed").select_dtypes("number").columns
-    groups = table.groupby(["part", "method"], sort=False)[list(numbers)]
-    mean, error = groups.mean(), groups.sem().fillna(0.0)
-    text = mean.map("{:.4g}".format) + " ± " + error.map("{:.2g}".format)
-    for part in table.part.unique():
-        print(text.loc[[part]].loc[:, mean.loc[[part]].notna().any()].to_string(), end="\n\n")
+    numbers = list(table.drop(columns="seed").select_dtypes("number").columns)
+    for part, own in table.groupby("part", sort=False):
+        groups = own.groupby("method", sort=False)[numbers]
+        mean, error, count = groups.mean(), groups.sem().fillna(0.0), own.method.value_counts()
+        shown = [name for name in numbers if mean[name].notna().any()]
+        print("|", " | ".join([f"{part} (seeds)", *(name.replace("_", " ") for name in shown)]), "|")
+        print("|---" * (len(shown) + 1) + "|")
+        for method, means in mean.iterrows():
+            known = [f"{means[n]:.4g} ± {error[n][method]:.2g}" if means[n] == means[n] else "" for n in shown]
+            print("|", " | ".join([f"{method} ({count[method]})", *known]), "|")
+        right = own.get("right", pd.Series(dtype=object)).dropna()
+        print(f"\nright in {right.sum()} of {len(right)} cases\n" if len(right) else "")
 
 
 if __name__ == "__main__":

@@ -175,5 +175,7 @@ def test_what_went_wrong_is_found():
         (problem,) = find_problems(posterior, graph, course, "finished")
         assert words in problem
     assert find_problems(good, graph, history(total=np.arange(20.0)), "early") == []
+    unused = Posterior(np.hstack([line, 0 * line]), np.tile([0.3, 1.0], (n, 1)))
+    assert find_problems(unused, graph, history(), "finished") == []
     few = Posterior(line[:100], np.full((100, 1), 0.99))
     assert find_problems(few, None, history(), "finished") == []

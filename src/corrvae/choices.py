@@ -35,8 +35,8 @@ _ENOUGH_ROWS, _MOST_HELD_OUT = 300, 5000
 _WARMUP, _FEWEST_STALE = 200, 200
 # Counts above this on average, over the entries that are not zero, are taken by their logarithm.
 _LARGE_COUNT = 20.0
-# Reconstruction over all other terms, mean standard deviation, share of edges shorter than random pairs: beyond these
-# a fit has gone wrong.
+# Reconstruction over all other terms, mean standard deviation in every dimension, share of edges shorter than random
+# pairs: beyond these a fit has gone wrong.
 _DROWNED, _COLLAPSED, _NO_EFFECT = 60.0, 0.95, 0.55
 _ENOUGH_EDGES, _SAMPLED_EDGES = 100, 5000
 
@@ -188,7 +188,7 @@ def find_problems(posterior: Posterior, graph: CorrelationGraph | None, history:
             f"the features outweigh the graph: the reconstruction is {explained:,.0f} nats a row, all other terms "
             f'{latent:,.0f}. Set counts="presence" or, for large counts, counts="log"'
         )
-    if np.mean(posterior.stddev) > _COLLAPSED:
+    if posterior.stddev.mean(axis=0).min() > _COLLAPSED:  # unused dimensions beside used ones do no harm
         found.append(
             "the posterior has collapsed: its standard deviations are near 1, so embeddings say little. Set a smaller "
             "n_components, warmup_steps=500 or another likelihood"
