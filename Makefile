@@ -37,11 +37,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+	$(PIP) -e ".[cli]"
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[$*]"
+	$(PIP) "pip>=25.1"  # reads dependency groups
+	$(PIP) -e ".[all]" --group $*
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: benchmarks/requirements.txt $(VENV)/.installed-dev

@@ -17,5 +17,5 @@ from corrvae.cli.app import command as command
 
 
 def main() -> None:
-    """Run the program: the entry point of ``corrvae`` and of ``python -m corrvae``."""
+    """Run the program."""
     app(prog_name="corrvae")
