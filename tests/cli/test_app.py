@@ -179,3 +179,10 @@ def test_workers_other_than_the_first_are_silent(failing, monkeypatch):
 
 def test_results_do_not_depend_on_the_terminal():
     assert CliRunner().invoke(app, ["--version"], color=True).stdout == f"{corrvae.__version__}\n"
+
+
+def test_without_typer_the_command_line_is_one_sentence():
+    script = "import sys; sys.modules['typer'] = None; from corrvae.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == 'the command line needs more packages: pip install "corrvae[cli]"\n'
