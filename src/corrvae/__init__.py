@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from corrvae.graphs import CorrelationGraph as CorrelationGraph
     from corrvae.graphs import spanning_weights as spanning_weights
     from corrvae.model.families import Independent as Independent
+    from corrvae.model.families import Joint as Joint
     from corrvae.model.families import Pairwise as Pairwise
 
 __version__ = "0.2.0"
@@ -22,11 +23,12 @@ _HOMES = {
     "CorrelatedVAE": "corrvae.estimator",
     "CorrelationGraph": "corrvae.graphs",
     "Independent": "corrvae.model.families",
+    "Joint": "corrvae.model.families",
     "Pairwise": "corrvae.model.families",
     "load": "corrvae.estimator",
     "spanning_weights": "corrvae.graphs",
 }
-__all__ = ["CorrelatedVAE", "CorrelationGraph", "Independent", "Pairwise", "load", "spanning_weights"]
+__all__ = ["CorrelatedVAE", "CorrelationGraph", "Independent", "Joint", "Pairwise", "load", "spanning_weights"]
 
 _logging.getLogger("corrvae").addHandler(_logging.NullHandler())
 

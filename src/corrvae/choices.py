@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from corrvae.data import Matrix, Table, column_moments, shape_of
 from corrvae.graphs import CorrelationGraph
 from corrvae.model import Posterior
+from corrvae.model.families import make_family
 from corrvae.nn import LIKELIHOODS, FeatureTable, Scaling, choose_likelihood
 from corrvae.training import History
 
@@ -131,6 +132,9 @@ def _tau(known: Mapping[str, Any], table: Table) -> tuple[float, str]:
 
 def _batch_size(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
     n_rows, n_columns = shape_of(table.matrix)
+    own = make_family(known.get("family", "independent")).rows_per_step(n_rows)
+    if own is not None:
+        return own, "what the family draws in a step"
     doublings = max((n_rows >= 50_000) + (n_rows >= 500_000), (n_columns >= 5_000) + (n_columns >= 20_000))
     return 128 * 2**doublings, f"for {n_rows:,} rows of {n_columns:,} columns"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
@@ -58,6 +58,11 @@ class Table:
     def n_rows(self) -> int:
         """Number of rows."""
         return shape_of(self.matrix)[0]
+
+    @property
+    def vertex_ids(self) -> Shaped[np.ndarray, " vertices"]:
+        """Ids of the rows, and after them of the graph's vertices without a row."""
+        return self.row_ids if self.graph is None or self.graph.n_vertices == self.n_rows else self.graph.ids
 
     @property
     def row_ids(self) -> Shaped[np.ndarray, " rows"]:
@@ -136,7 +141,7 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
         (source, target, perhaps weight), pairs of ids, path, or name of an ``obsp`` of AnnData; ``None``: the edges
         that X brings, if any.
     keep_bare
-        Keep vertices without a row, behind the rows, for a family that can use them. None can yet.
+        Keep vertices without a row, behind the rows, for a family that can use them.
 
     Examples
     --------
@@ -175,8 +180,76 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
                 "others so"
             )
     if ids is None:
-        _check_numbered(found, table.n_rows, by_id)
+        _check_numbered(found, table.n_rows, by_id or keep_bare)
     return replace(table, graph=join(Features(table.matrix, ids), found, keep_bare=keep_bare))
+
+
+class Known(NamedTuple):
+    """The vertices that a model was trained with.
+
+    Attributes
+    ----------
+    ids, n_rows
+        Their ids; those with features come first.
+    graph
+        The graph between them.
+    """
+
+    ids: Shaped[np.ndarray, " vertices"]
+    n_rows: int
+    graph: CorrelationGraph | None
+
+
+class Joined(NamedTuple):
+    """New points and known ones, in one graph.
+
+    Attributes
+    ----------
+    graph
+        Vertices with features, the new ones first; then those without, the new ones last.
+    known_rows
+        Which of the known rows take part: those that no new row replaces.
+    asked
+        Positions of the new rows and new vertices without features; without new rows, of all vertices.
+    """
+
+    graph: CorrelationGraph
+    known_rows: Int[np.ndarray, " known"]
+    asked: Int[np.ndarray, " asked"]
+
+
+def join_known(table: Table | None, graph: Any, known: Known) -> Joined:
+    """Add new rows, and links between any of their ids, known ids and further ones, to a known graph.
+
+    Examples
+    --------
+    >>> known = Known(np.array(["ann", "bob"], dtype=object), 2, None)
+    >>> cem = Table(np.ones((1, 3)), np.array(["cem"], dtype=object))
+    >>> joined = join_known(cem, [("cem", "bob"), ("dee", "ann")], known)
+    >>> joined.graph.ids.tolist(), joined.asked.tolist()
+    (['cem', 'ann', 'bob', 'dee'], [0, 3])
+    """
+    found, _ = _as_graph(graph, Table(np.empty((len(known.ids), 0)), known.ids) if table is None else table)
+    new = known.ids[:0] if table is None else table.row_ids
+    replaced = find_ids(known.ids, new)
+    kept = np.setdiff1d(np.arange(len(known.ids)), replaced)
+    kept_rows, kept_bare = kept[kept < known.n_rows], kept[kept >= known.n_rows]
+    bare = found.ids[(find_ids(known.ids, found.ids) < 0) & (find_ids(new, found.ids) < 0)]
+    parts = (new, known.ids[kept_rows], known.ids[kept_bare], bare)
+    ids = id_array([value for part in parts for value in part.tolist()], "ids")
+    graphs = [each for each in (known.graph, found) if each is not None]
+    ends = [np.sort(find_ids(ids, each.ids)[each.edges], axis=1) for each in graphs]
+    weights = [np.ones(each.n_edges) if each.conductances is None else each.conductances for each in graphs]
+    # The last of several equal edges counts, so that a link given again replaces what was known of it.
+    edges, last = np.unique(np.concatenate(ends)[::-1], axis=0, return_index=True)
+    weighted = any(each.conductances is not None for each in graphs)
+    conductances = np.concatenate(weights)[::-1][last] if weighted else None
+    places = np.arange(len(ids))
+    return Joined(
+        CorrelationGraph(edges, len(ids), conductances=conductances, vertices=ids),
+        kept_rows,
+        places if table is None else np.concatenate([places[: len(new)], places[len(ids) - len(bare) :]]),
+    )
 
 
 def _check_numbered(graph: CorrelationGraph, n_rows: int, by_id: bool) -> None:
@@ -316,6 +389,22 @@ def _long_frame(frame: Any, names: Any) -> Any:
 def shape_of(matrix: Matrix) -> tuple[int, int]:
     """Return the numbers of rows and columns."""
     return int(matrix.shape[0]), int(matrix.shape[1])  # pyright: ignore[reportOptionalSubscript]
+
+
+def rows_of(matrix: Matrix, positions: Int[np.ndarray, " rows"]) -> Matrix:
+    """Return rows at these positions; those beyond the last row are zero, as of vertices without features.
+
+    Examples
+    --------
+    >>> rows_of(np.array([[1.0, 2.0]]), np.array([1, 0]))
+    array([[0., 0.],
+           [1., 2.]])
+    """
+    known = positions < shape_of(matrix)[0]
+    if known.all():
+        return matrix[positions]
+    picked = matrix[np.where(known, positions, 0)]
+    return picked * known[:, None] if isinstance(picked, np.ndarray) else sparse.csr_array(picked * known[:, None])
 
 
 def row_totals(matrix: Matrix, scaling: Scaling | None = None) -> Float[np.ndarray, " rows"]:

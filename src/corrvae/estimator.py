@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corrvae.choices import PAPER, Choice, choose, find_problems, has_automatic_length, make_scaling
 from corrvae.data import (
+    Known,
     Matrix,
     Table,
     align,
@@ -28,9 +29,11 @@ from corrvae.data import (
     column_moments,
     count_entries,
     digest,
+    join_known,
     own_copy,
     read_table,
     row_totals,
+    rows_of,
 )
 from corrvae.errors import FolderError
 from corrvae.graphs import CorrelationGraph, sample_forest
@@ -87,9 +90,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ----------
     n_components : int or "auto"
         Latent dimension; "auto" grows with the root of the number of rows.
-    family : {"independent", "pairwise"} or Family
+    family : {"independent", "pairwise", "joint"} or Family
         Posterior family: `corrvae.Independent` (CVAE_ind), `corrvae.Pairwise` with its own options (CVAE_corr; needs a
-        graph), or your own.
+        graph), `corrvae.Joint` (conditions on the graph, and keeps vertices without features), or your own.
     likelihood : {"auto", "gaussian", "multinomial", "bernoulli", "poisson", "negative_binomial"} or Likelihood class
         Distribution of the features given a latent point; "auto" chooses from the values in X.
     tau : float or {"auto", "learned", "learned_per_dimension"}
@@ -138,12 +141,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Attributes
     ----------
-    embedding_, stddev_ : ndarray of shape (n_rows, n_components)
-        Means and standard deviations of the training rows' posteriors.
-    ids_ : ndarray of shape (n_rows,)
-        Ids of the training rows: those given, the graph's, or 0, 1, ....
+    embedding_, stddev_ : ndarray of shape (n_vertices, n_components)
+        Means and standard deviations of the training rows' posteriors and, for a family that conditions on the graph,
+        after them of the vertices without features.
+    ids_ : ndarray of shape (n_vertices,)
+        Their ids: those given, the graph's, or 0, 1, ....
     graph_ : CorrelationGraph or None
-        The graph, its vertices in the order of the rows.
+        The graph, its vertices in the same order.
     weights_ : ndarray or None
         The weight of each of its edges in training: the spanning weight, or 0 at rows held out.
     tau_ : ndarray of shape (n_components,)
@@ -185,6 +189,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     feature_names_in_: np.ndarray
     features_: Matrix | None
     _hold_out_seed: int
+    _encoded: tuple[np.ndarray, np.ndarray]
+    _posterior: Posterior | None
 
     def __init__(
         self,
@@ -311,7 +317,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         learner = copy(self)  # receives all that is learned, so that a fit that fails changes nothing
         warm = self.warm_start and hasattr(self, "model_")
         masked = self.missing == "mask"
-        table = align(read_table(learner, X, ids=ids, reset=not warm, missing=masked), graph)
+        table = read_table(learner, X, ids=ids, reset=not warm, missing=masked)
+        table = align(table, graph, keep_bare=make_family(self.family).conditions_on_graph)
         weights = check_weights(sample_weight, table.n_rows)
         seeds = np.random.SeedSequence(agree(_seed(self.random_state))).generate_state(3)
         learner._choose(table, warm=warm)
@@ -342,7 +349,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"family={self.family!r} learns from edges, and there are none between rows that are trained on: pass "
                 'fit(X, graph=...), lower validation_fraction, or use family="independent"'
             )
-        per_epoch = prepared.training.vertex_draws.per_epoch
+        per_epoch = model.family.steps_per_epoch(prepared.training)
         result = train(
             model,
             prepared.training,
@@ -476,43 +483,110 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Keep what the fitted model knows of its training and its rows."""
         self.model_, self.history_ = model, result.history
         self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
-        self.ids_, self.graph_, self.weights_ = table.row_ids, table.graph, weights
-        posterior = model.family.infer(model, self._table(table), table.graph, table.row_ids)
-        self.embedding_, self.stddev_, self.tau_ = posterior.mean, posterior.stddev, posterior.tau
-        self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
+        self.ids_, self.graph_, self.weights_ = table.vertex_ids, table.graph, weights
+        self._encoded = model.encode(self._table(table))
         self.features_ = own_copy(table.matrix)
+        self._posterior = self._condition()
+        self.embedding_, self.stddev_, self.tau_ = self._posterior.mean, self._posterior.stddev, self._posterior.tau
+        self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
+
+    def _condition(self) -> Posterior:
+        """Return the posterior of the training vertices, from their encodings."""
+        table = None if self.features_ is None else self._table(Table(self.features_))
+        return self.model_.family.posterior(self.model_, *self._encoded, table, self.ids_, self.graph_)
 
     # ---- inference
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, graph: Any = None) -> Any:
         """Return the means of the rows' posteriors, of shape (n_rows, n_components). Rows may be new.
+
+        `graph` is as in `posterior`. Without it, rows are embedded by their features alone, training rows too; these
+        have their embeddings given the training graph in `embedding_`.
 
         Examples
         --------
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).transform(np.ones((1, 5))).shape
         (1, 2)
         """
-        return self.posterior(X).mean
+        check_is_fitted(self)
+        table = self._read(X)
+        return self._points(table, graph).mean[: table.n_rows]
 
-    def posterior(self, X: Any = None) -> Posterior:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and return the embeddings of the training rows: those given the graph, if the family conditions on it.
+
+        Examples
+        --------
+        >>> CorrelatedVAE(2, max_steps=3).fit_transform(np.eye(5)).shape
+        (5, 2)
+        """
+        self.fit(X, y, **fit_params)
+        return self.embedding_[: len(self._encoded[0])]
+
+    def posterior(self, X: Any = None, graph: Any = None) -> Posterior:
         """Return the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The rows.
+        graph : any form of graph, or None
+            For a family that conditions on the graph (``family="joint"``): links of these points. Rows with ids may be
+            linked to each other, to training vertices, and to ids without features; all are added to the training
+            graph, and points without features follow the rows in the result. A row whose id is a training row's takes
+            its place. Rows without ids are points by themselves, and the graph is between them alone.
 
         Examples
         --------
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).posterior()
         Posterior(5 vertices, 2 dimensions, independent)
+        >>> model = CorrelatedVAE(2, family="joint", max_steps=3).fit(np.eye(3), graph=[(0, 1), (1, 2)])
+        >>> model.posterior(graph=[(2, 3)]).ids.tolist()
+        [0, 1, 2, 3]
         """
         check_is_fitted(self)
-        if X is not None:
-            table = self._read(X)
-            return self.model_.family.infer(self.model_, self._table(table), None, table.row_ids)
-        features = None if self.features_ is None else self._table(Table(self.features_))
-        return self.model_.family.posterior(self.model_, self.embedding_, self.stddev_, features, self.ids_)
+        return self._points(None if X is None else self._read(X), graph)
 
-    def reconstruct(self, X: Any) -> Float[np.ndarray, "rows features"]:
-        """Return the features that the model expects at the mean of each row's posterior.
+    def _points(self, table: Table | None, graph: Any, *, everyone: bool = False) -> Posterior:
+        """Return the posterior of the rows of a table, or of `everyone` that their graph joins them with."""
+        family = self.model_.family
+        if graph is None:
+            if table is None:
+                if self._posterior is None:
+                    self._posterior = self._condition()
+                return self._posterior
+            return family.infer(self.model_, self._table(table), None, table.row_ids)
+        if not family.conditions_on_graph:
+            raise ValueError(
+                f"with family={self.family!r} posteriors depend on features alone, so a graph changes nothing; leave "
+                'it out, or fit with family="joint"'
+            )
+        if table is not None and table.ids is None:
+            table = align(table, graph, keep_bare=True)
+            return family.infer(self.model_, self._table(table), table.graph, table.vertex_ids)
+        n_known = len(self._encoded[0])
+        joined = join_known(table, graph, Known(self.ids_, n_known, self.graph_))
+        encoded = [part[joined.known_rows] for part in self._encoded]
+        if table is not None:
+            new = self.model_.encode(self._table(table))
+            encoded = [np.concatenate(parts) for parts in zip(new, encoded, strict=True)]
+        points = family.posterior(self.model_, *encoded, None, joined.graph.ids, joined.graph)
+        return points if everyone or table is None else points.take(joined.asked)
 
-        Under a multinomial likelihood these are counts that sum to what the row sums to.
+    def reconstruct(self, X: Any = None, *, ids: Any = None, graph: Any = None) -> Float[np.ndarray, "rows features"]:
+        """Return the features that the model expects at the mean of each point's posterior.
+
+        Under a multinomial likelihood these are counts that sum to what the row sums to, and to the training rows'
+        median for a point without features.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The points, if they are not training rows.
+        ids : array of ids or None
+            Which points, of X or of training; ``None``: all.
+        graph : any form of graph, or None
+            Links of these points, as in `posterior`.
 
         Examples
         --------
@@ -521,9 +595,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         np.float32(5.0)
         """
         check_is_fitted(self)
-        table = self._read(X)
-        mean, _ = self.model_.encode(self._table(table))
-        features = self.model_.decode(mean, row_totals(table.matrix, self._scaling), self.model_.likelihood.mean)
+        table = None if X is None else self._read(X)
+        points = self._points(table, graph)
+        matrix = self.features_ if table is None else table.matrix
+        totals = np.full(len(points), self.total_)
+        if matrix is not None:
+            known = row_totals(matrix, self._scaling)
+            totals[: len(known)] = known
+        chosen = np.arange(len(points)) if ids is None else points.positions(ids)
+        features = self.model_.decode(points.mean[chosen], totals[chosen], self.model_.likelihood.mean)
         return self._scaling.invert(features)
 
     def sample(
@@ -599,12 +679,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         if isinstance(y, CorrelationGraph):
             raise TypeError("y, the second argument, is ignored; pass the graph by name: score(X, graph=graph)")
-        table = align(self._read(X), graph)
+        table = align(self._read(X), graph, keep_bare=self.model_.family.conditions_on_graph)
         self.model_.likelihood.check(table.matrix)
         weights = check_weights(sample_weight, table.n_rows)
         masked = self.missing == "mask"
         prepared = prepare_data(table.matrix, table.graph, missing=masked, scaling=self._scaling, sample_weight=weights)
-        data = exhaustive(prepared.training)
+        data = exhaustive(prepared.training, as_inferred=True)
         found = float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
         if self._scaling.scale is None:
             return found
@@ -623,6 +703,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self,
         X: Any = None,
         *,
+        graph: Any = None,
         ids: Any = None,
         n_neighbors: int = 10,
         metric: MetricChoice = "expected_distance",
@@ -636,6 +717,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : matrix of features or None
             The queries, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the queries, as in `posterior`.
         ids : id, array of ids, or None
             Which rows to query: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         n_neighbors : int
@@ -662,11 +745,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         among = training if candidates is None else training.take(training.distinct_positions(candidates, "candidates"))
         if not len(among):
             raise ValueError("there are no candidates")
-        queries = training if X is None else self.posterior(X)
+        queries = training if X is None and graph is None else self.posterior(X, graph)
         single = ids is not None and (isinstance(ids, str) or np.ndim(ids) == 0)
         if ids is not None:
             queries = queries.take(queries.positions([ids] if single else ids))
-        elif X is None and candidates is None:
+        elif queries is training and candidates is None:
             queries = among  # the same points: each pair is evaluated once
         exclude = "self" if exclude is None and X is None else exclude
         found, scores = nearest(
@@ -684,6 +767,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self,
         X: Any = None,
         *,
+        graph: Any = None,
         ids: Any = None,
         k: int = 10,
         exclude_seen: bool = True,
@@ -700,6 +784,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : matrix of features or None
             The points, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the points, as in `posterior`.
         ids : id, array of ids, or None
             Which rows: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         k : int
@@ -728,12 +814,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         _check_count("k", k)
         among = None if items is None else self._feature_positions(items)
-        if X is None:
-            points, matrix = self.posterior(), self.features_
-        else:
-            table = self._read(X)
-            matrix = table.matrix
-            points = self.model_.family.infer(self.model_, self._table(table), None, table.row_ids)
+        table = None if X is None else self._read(X)
+        points, matrix = self._points(table, graph), self.features_ if table is None else table.matrix
         if exclude_seen and matrix is None:
             raise ValueError(
                 "what training rows have is not known, because their features were not saved with the model "
@@ -744,7 +826,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         points = points.take(rows)
 
         def seen(block: np.ndarray) -> Matrix:
-            return matrix[rows[block]]  # pyright: ignore[reportOptionalSubscript]
+            return rows_of(matrix, rows[block])  # pyright: ignore[reportArgumentType]
 
         found, scores = top_features(
             self.model_,
@@ -810,6 +892,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         pairs: Any,
         X: Any = None,
         *,
+        graph: Any = None,
         metric: MetricChoice = "expected_distance",
         probability: LinkCalibration | None = None,
     ) -> PairScores:
@@ -821,6 +904,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Pairs of ids of training rows, or of rows of X.
         X : matrix of features or None
             The points, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the points, as in `posterior`; pairs may then join them with training rows.
         metric : str, Metric or function
             The score, as in `kneighbors`.
         probability : LinkCalibration or None
@@ -831,7 +916,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).score_pairs([(0, 1), (0, 2)], metric="cosine")
         PairScores(2 pairs, cosine)
         """
-        score, points = make_metric(metric), self.posterior(X)
+        check_is_fitted(self)
+        score = make_metric(metric)
+        points = self._points(None if X is None else self._read(X), graph, everyone=True)
         if probability is not None and probability.metric != score.name:
             raise ValueError(f"the calibration is of {probability.metric}, but the metric is {score.name}")
         placed = points.pair_positions(pairs)
@@ -1031,7 +1118,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
         check_is_fitted(self)
-        arrays = {"embedding": self.embedding_, "stddev": self.stddev_}
+        arrays: dict[str, Any] = {"embedding": self.embedding_, "stddev": self.stddev_}
+        if self.model_.family.conditions_on_graph:
+            arrays |= {"encoded.mean": self._encoded[0], "encoded.stddev": self._encoded[1]}
         if self.graph_ is not None:
             arrays |= {"graph.edges": self.graph_.edges, "graph.weights": self.weights_}
             if self.graph_.conductances is not None:
@@ -1161,6 +1250,9 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
         estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
     estimator.ids_ = _ids_of(folder.tables["ids"])
     estimator.embedding_, estimator.stddev_ = arrays["embedding"], arrays["stddev"]
+    names = ("encoded.mean", "encoded.stddev") if "encoded.mean" in arrays else ("embedding", "stddev")
+    estimator._encoded = arrays[names[0]], arrays[names[1]]
+    estimator._posterior = None
     estimator.tau_ = model.tau_values(estimator.embedding_.shape[1])
     estimator.graph_, estimator.weights_ = None, None
     if fitted["graph"]:
@@ -1172,17 +1264,17 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
     estimator.features_ = arrays.get("features.dense")
     if "features.data" in arrays:
         entries = tuple(arrays[f"features.{name}"] for name in ("data", "indices", "indptr"))
-        estimator.features_ = sparse.csr_array(entries, shape=(len(estimator.ids_), fitted["n_features"]))
+        estimator.features_ = sparse.csr_array(entries, shape=(len(estimator._encoded[0]), fitted["n_features"]))
     estimator.history_ = History({name: list(column) for name, column in document["history"].items()})
     estimator.n_steps_, estimator.best_step_ = fitted["n_steps"], fitted["best_step"]
     estimator.stopped_, estimator.total_ = fitted["stopped"], fitted["total"]
     estimator.n_fits_, estimator._hold_out_seed = fitted["n_fits"], fitted["hold_out_seed"]
-    n_rows, n_features = len(estimator.ids_), fitted["n_features"]
+    n_vertices, n_features = len(estimator.ids_), fitted["n_features"]
     n_components = estimator._architecture["n_components"]
     for name, shape in {
-        "embedding_": (n_rows, n_components),
-        "stddev_": (n_rows, n_components),
-        "features_": (n_rows, n_features),
+        "embedding_": (n_vertices, n_components),
+        "stddev_": (n_vertices, n_components),
+        "features_": (len(estimator._encoded[0]), n_features),
         "feature_names_in_": (n_features,),
         "weights_": (0 if estimator.graph_ is None else estimator.graph_.n_edges,),
     }.items():

@@ -55,8 +55,8 @@ def test_a_family_is_made_from_a_name_or_another_and_is_new_each_time():
     assert made is not built
     assert made.gamma_kl == 0.5
     assert not list(made.parameters())
-    with pytest.raises(ValueError, match=r"one of \['independent', 'pairwise'\] or a Family, got 'joint'"):
-        make_family("joint")
+    with pytest.raises(ValueError, match=r"one of \['independent', 'joint', 'pairwise'\] or a Family, got 'own'"):
+        make_family("own")
     with pytest.raises(TypeError, match="got int"):
         make_family(3)
     with pytest.raises(TypeError, match="got type"):

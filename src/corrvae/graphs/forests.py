@@ -1,10 +1,13 @@
 """Maximal acyclic subgraphs: all of them for small graphs, a random one for any, and the levels of a rooted one."""
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int, UInt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -95,13 +98,198 @@ def sample_forest(
     >>> forest.size, 3 in forest  # the bridge is in every one
     (3, True)
     """
-    from corrvae.graphs.weights.pattern import split_into_pieces
-    from corrvae.graphs.weights.sample import draw_forest
-
     key = np.random.default_rng(random_state).integers(1, 2**63, size=1, dtype=np.uint64)
-    pieces = split_into_pieces(graph)
-    inside = watch(lambda monitor: draw_forest(pieces, graph.conductances, key, monitor), progress=False)
-    return np.sort(np.concatenate([inside, np.flatnonzero(pieces.is_bridge)]))
+    sampler = ForestSampler(graph)
+    return np.sort(watch(lambda monitor: sampler.draw_edges(key, monitor.control), progress=False))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OrderedForest:
+    """A rooted forest as an order of its vertices, parents before children.
+
+    Attributes
+    ----------
+    order
+        The vertices, breadth first.
+    parents
+        The place in `order` of each one's parent; -1 for a root.
+    """
+
+    order: Int[np.ndarray, " vertices"]
+    parents: Int[np.ndarray, " vertices"]
+
+    @classmethod
+    def of(cls, n_vertices: int, edges: Int[np.ndarray, "edges 2"]) -> "OrderedForest":
+        """Root every tree at its first vertex; the edges must be a forest.
+
+        Examples
+        --------
+        >>> forest = OrderedForest.of(4, np.array([[1, 0], [1, 2]]))
+        >>> forest.order.tolist(), forest.parents.tolist()
+        ([0, 1, 2, 3], [-1, 0, 1, -1])
+        """
+        from corrvae.graphs.weights.kernels.rooting import breadth_first
+
+        tails, heads = (np.ascontiguousarray(ends, np.int32) for ends in edges.T)
+        return cls(*breadth_first(n_vertices, tails, heads))
+
+
+@final
+class ForestPieces:
+    """A forest cut into blocks, and the blocks packed into pieces of bounded size.
+
+    Parameters
+    ----------
+    forest
+        The forest.
+    block_size
+        Most vertices of a block.
+    piece_size
+        Most vertices of the blocks of a piece, and again of the blocks above these; ``None``: as of a block.
+    stays
+        Vertices that stay in the block of their parent whatever its size.
+
+    Attributes
+    ----------
+    n_pieces, n_cut
+        Number of pieces, and of the edges between blocks.
+
+    Examples
+    --------
+    >>> chain = OrderedForest.of(5, np.array([[0, 1], [1, 2], [2, 3], [3, 4]]))
+    >>> pieces = ForestPieces(chain, 2)
+    >>> pieces.n_pieces, pieces.n_cut, pieces.at(1).vertices.tolist()
+    (3, 2, [0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        forest: OrderedForest,
+        block_size: int,
+        *,
+        piece_size: int | None = None,
+        stays: Bool[np.ndarray, " vertices"] | None = None,
+    ) -> None:
+        from corrvae.graphs.weights.kernels.rooting import cut_into_blocks, pack_blocks
+
+        self._forest = forest
+        stays = np.zeros(len(forest.order), bool) if stays is None else stays[forest.order]
+        self._blocks, self._above = cut_into_blocks(forest.parents, block_size, stays)
+        self._pieces = pack_blocks(self._blocks, self._above, block_size if piece_size is None else piece_size)
+        self.n_pieces = int(self._pieces[-1]) + 1
+        self.n_cut = int(np.count_nonzero(self._above >= 0))
+
+    def at(self, number: int) -> "ForestPiece":
+        """Return a piece."""
+        mine = np.flatnonzero(self._pieces == number)
+        is_mine = self._pieces[self._blocks] == number
+        needed = np.zeros(len(self._above) + 1, bool)  # the last entry stands for no block
+        needed[self._above[mine]] = needed[mine] = True
+        needed[-1] = False
+        places = np.flatnonzero(needed[self._blocks])
+        parents = self._forest.parents[places]
+        where = np.searchsorted(places, parents)
+        is_cut = (parents >= 0) & (self._blocks[parents] != self._blocks[places])
+        own = is_mine[places]
+        return ForestPiece(
+            vertices=self._forest.order[places],
+            own=own,
+            parents=np.where(is_cut | (parents < 0), -1, where).astype(np.int32),
+            cut=np.column_stack([np.flatnonzero(is_cut & own), where[is_cut & own]]),
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ForestPiece:
+    """Some blocks of a forest, and the blocks above them.
+
+    Attributes
+    ----------
+    vertices
+        The vertices of all of them, parents before children.
+    own
+        Which of these belong to the piece; the others are in blocks above it.
+    parents
+        The place of each one's parent in its block; -1 for the root of a block.
+    cut
+        Places of the two ends of each edge between a block of the piece and the one above.
+    """
+
+    vertices: Int[np.ndarray, " vertices"]
+    own: Bool[np.ndarray, " vertices"]
+    parents: Int[np.ndarray, " vertices"]
+    cut: Int[np.ndarray, "cut 2"]
+
+
+@final
+class ForestSampler:
+    """Draws maximal acyclic subgraphs of one graph; what they have in common is prepared once.
+
+    Parameters
+    ----------
+    graph
+        Forests are drawn uniformly, or in proportion to the product of the graph's conductances.
+
+    Attributes
+    ----------
+    is_forest
+        Whether the graph has no cycle: every draw is the graph itself.
+
+    Examples
+    --------
+    >>> from corrvae import CorrelationGraph
+    >>> sampler = ForestSampler(CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2), (2, 3)]))
+    >>> sampler.draw(0).order.tolist() in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1])
+    True
+    """
+
+    def __init__(self, graph: CorrelationGraph) -> None:
+        from corrvae.graphs.weights.kernels.wilson import walk_order
+        from corrvae.graphs.weights.pattern import split_into_pieces
+
+        self.graph = graph
+        self._pieces = split_into_pieces(graph)
+        self._bridges = np.flatnonzero(self._pieces.is_bridge)
+        self.is_forest = len(self._bridges) == graph.n_edges
+        self._order = walk_order(self._pieces)
+        self._set_tables(graph.conductances)
+
+    def _set_tables(self, conductances: Float[np.ndarray, " edges"] | None) -> None:
+        from corrvae.graphs.weights.sample import neighbor_tables
+
+        self._tables = neighbor_tables(self._pieces, conductances)[1:]
+
+    def reweighted(self, conductances: Float[np.ndarray, " edges"] | None) -> "ForestSampler":
+        """Return a sampler of the same graph with other conductances, without preparing the graph again."""
+        other = copy(self)
+        other._set_tables(conductances)
+        return other
+
+    def draw(self, key: int | Sequence[int]) -> OrderedForest:
+        """Draw a forest; the same for the same key."""
+        if self.is_forest:
+            return self._only
+        state = np.random.SeedSequence(key).generate_state(1, np.uint64) | np.uint64(1)  # 0 would draw nothing but 0
+        return self._order_edges(self.draw_edges(state, np.zeros(2, np.int64)))
+
+    def draw_edges(self, state: UInt[np.ndarray, "1"], control: Int[np.ndarray, "2"]) -> Int[np.ndarray, " edges"]:
+        """Draw the positions of a forest's edges, in no order; ``control[0] = 1`` makes the kernel stop."""
+        from corrvae.graphs.weights.kernels.wilson import sample_forest
+
+        n = self._pieces.n_vertices
+        parent_entry, topological = np.empty(n, np.int64), np.empty(n, np.int32)
+        stamp = np.full(n, -1, np.int64)
+        sample_forest(self._pieces, *self._tables, self._order, state, parent_entry, topological, stamp, 0, control)
+        return np.concatenate([self._pieces.edge_of[parent_entry[parent_entry >= 0]], self._bridges])
+
+    @cached_property
+    def _only(self) -> OrderedForest:
+        return self._order_edges(self._bridges)
+
+    def _order_edges(self, edges: Int[np.ndarray, " edges"]) -> OrderedForest:
+        return OrderedForest.of(self.graph.n_vertices, self.graph.edges[edges])
 
 
 @final

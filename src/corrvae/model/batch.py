@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from scipy import sparse
 from torch import Tensor
 
+from corrvae.graphs import CorrelationGraph, ForestPiece, ForestSampler, OrderedForest
 from corrvae.nn import FeatureTable, Rows
 
 Augment = Callable[[np.ndarray, np.random.Generator], np.ndarray | sparse.csr_array | sparse.csr_matrix]
@@ -68,6 +69,10 @@ class TrainingData:
         The edges' spanning weights; ``None`` for 1, which is right for a forest.
     sample_weights
         One for each vertex, with mean 1.
+    conductances
+        The edges' conductances, for families that draw forests.
+    n_bare
+        Vertices without a row; they come after the rows.
     augment
         Draws the features of rows again each time: a function of row numbers and a generator. The table's own entries
         are not read then.
@@ -77,6 +82,8 @@ class TrainingData:
         Most pairs that a step draws for the non-edge term.
     n_pieces
         Go through all vertices and edges in so many steps instead.
+    as_inferred
+        Whether the objective is to be the bound of posteriors as they are inferred, if training has another.
     seed
         Of all draws.
 
@@ -91,11 +98,14 @@ class TrainingData:
     edges: Int[np.ndarray, "edges 2"] | None = None
     weights: Float[np.ndarray, " edges"] | None = None
     sample_weights: Float[np.ndarray, " vertices"] | None = None
+    conductances: Float[np.ndarray, " edges"] | None = None
+    n_bare: int = 0
     augment: Augment | None = None
     batch_size: int = 64
     edge_batch_size: int = 256
     max_pairs: int | None = None
     n_pieces: int | None = None
+    as_inferred: bool = False
     seed: int = 0
 
     @property
@@ -108,6 +118,11 @@ class TrainingData:
         """Number of edges."""
         return 0 if self.edges is None else len(self.edges)
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the edges' weights."""
+        return self.n_edges if self.weights is None else float(self.weights.sum())
+
     @cached_property
     def vertex_draws(self) -> Shuffled:
         """The vertices of each step."""
@@ -117,6 +132,38 @@ class TrainingData:
     def edge_draws(self) -> Shuffled:
         """The edges of each step, as positions in `edges`."""
         return Shuffled(self.n_edges, self.edge_batch_size, (self.seed, 1), n_pieces=self.n_pieces)
+
+    @cached_property
+    def forests(self) -> ForestSampler:
+        """The forests of the graph, of all rows and of the vertices without one."""
+        edges = np.empty((0, 2), np.int64) if self.edges is None else self.edges
+        n_vertices = self.n_vertices + self.n_bare
+        return ForestSampler(CorrelationGraph(edges, n_vertices, conductances=self.conductances))
+
+    def draw_piece(self, step: int, piece: ForestPiece, n_pieces: int) -> "Batch":
+        """Return a piece of a forest as a batch; the mean over all pieces is the whole forest."""
+        has_row = piece.vertices < self.n_vertices
+        arranged = np.lexsort((~piece.own, ~has_row))  # rows first, and of these the piece's own
+        vertices, own = piece.vertices[arranged], piece.own[arranged]
+        place = np.empty_like(arranged)
+        place[arranged] = np.arange(len(arranged))
+        n_drawn = int(np.count_nonzero(piece.own & has_row))
+        scale = n_pieces / self.n_vertices
+        weights = np.full(n_drawn, scale, np.float32)
+        if self.sample_weights is not None:
+            weights *= self.sample_weights[vertices[:n_drawn]].astype(np.float32)
+        return Batch(
+            rows=self._rows(vertices[: np.count_nonzero(has_row)], step),
+            vertices=vertices,
+            n_drawn=n_drawn,
+            drawn=slice(0, n_drawn),
+            vertex_weights=torch.from_numpy(weights),
+            edges=torch.from_numpy(place[piece.cut]),
+            edge_weights=torch.full((len(piece.cut),), scale),
+            forest=OrderedForest(place, piece.parents),
+            forest_weights=torch.from_numpy(np.where(own, scale, 0.0).astype(np.float32)),
+            is_inferred=self.as_inferred,
+        )
 
     def generator(self, step: int) -> np.random.Generator:
         """Return the generator of whatever else a step draws."""
@@ -207,6 +254,13 @@ class Batch:
         Pairs of drawn vertices for the non-edge term, as positions in `rows`.
     pair_weight
         Factor that makes the sum of I over them an estimate of (2/n^2) sum_{i<j} I_ij.
+    forest
+        A forest of the distinct vertices, which then are rows and, after them, vertices without one; its `edges` are
+        those cut between blocks.
+    forest_weights
+        For each of these vertices, the weight of its KL given its parent.
+    is_inferred
+        Whether the forest is one that posteriors are inferred along, rather than of training.
     """
 
     rows: Rows
@@ -218,6 +272,9 @@ class Batch:
     edge_weights: Float[Tensor, " edges"] | None = None
     pairs: Int[Tensor, "pairs 2"] | None = None
     pair_weight: float = 0.0
+    forest: OrderedForest | None = None
+    forest_weights: Float[Tensor, " distinct"] | None = None
+    is_inferred: bool = False
 
     def share(self, worker: int, n_workers: int) -> "Batch":
         """Return one worker's share; the mean of the shares' estimates is the estimate of the whole."""
@@ -231,18 +288,24 @@ class Batch:
             changes |= {"edges": self.edges[mine], "edge_weights": n_workers * self.edge_weights[mine]}
         if self.pairs is not None:
             changes |= {"pairs": self.pairs[cut(len(self.pairs))], "pair_weight": n_workers * self.pair_weight}
+        if self.forest_weights is not None:
+            mine = cut(len(self.forest_weights))
+            shared = torch.zeros_like(self.forest_weights)
+            shared[mine] = n_workers * self.forest_weights[mine]
+            changes["forest_weights"] = shared
         return replace(self, **changes)
 
     def to(self, device: torch.device) -> "Batch":
         """Move the batch to a device."""
         if device.type == "cpu":
             return self
-        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs")
+        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs", "forest_weights")
         moved = {name: getattr(self, name).to(device) for name in names if getattr(self, name) is not None}
         return replace(self, **moved)
 
     def vertices_of(self, name: str, draws: Int[np.ndarray, " draws"]) -> list[int]:
         """Return the vertices behind some draws of a term, to name them in an error."""
         ends = {"edge": self.edges, "non_edge": self.pairs}.get(name)
-        positions = draws + self.drawn.start if ends is None else np.unique(ends.cpu().numpy()[draws])
+        start = 0 if name == "singleton" and self.forest is not None else self.drawn.start
+        positions = draws + start if ends is None else np.unique(ends.cpu().numpy()[draws])
         return self.vertices[positions].tolist()

@@ -84,10 +84,14 @@ class CorrelatedModel(nn.Module):
         tau = self.tau() if isinstance(self.tau, LearnedTau) else self.tau
         return PairPrior.of(tau, like.shape[1], like.dtype, like.device)
 
+    def tau_tensor(self, n_components: int) -> Float[Tensor, " dim"]:
+        """Return tau in each latent dimension, in float64 on the CPU, with its gradient if it is learned."""
+        tau = self.tau() if isinstance(self.tau, LearnedTau) else torch.tensor(self.tau, dtype=torch.float64)
+        return tau.expand(n_components)
+
     def tau_values(self, n_components: int) -> Float[np.ndarray, " dim"]:
         """Return tau in each latent dimension."""
-        tau = self.tau().detach().numpy() if isinstance(self.tau, LearnedTau) else self.tau
-        return np.broadcast_to(np.asarray(tau, dtype=np.float64), (n_components,)).copy()
+        return self.tau_tensor(n_components).detach().numpy().copy()
 
     def start_at(self, means: Float[np.ndarray, " features"]) -> None:
         """Set the decoder's last bias so that at first it explains the average row."""

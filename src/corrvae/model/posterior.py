@@ -86,6 +86,11 @@ class Posterior:
     def _vertices(self) -> VertexIds:
         return VertexIds.from_vertices(self.ids)
 
+    @cached_property
+    def searchable(self) -> "Posterior":
+        """The posterior that searches over all pairs use: this one, unless its correlations cost too much for that."""
+        return self
+
     def positions(self, ids: Any) -> Int[np.ndarray, " ids"]:
         """Return the positions of ids; an unknown id raises a `ValueError` that names it."""
         return self._vertices.locate(ids)

@@ -53,7 +53,7 @@ def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
 def link_metric(model: CorrelatedVAE, *, features_given: bool = False) -> str:
     """Return the score to judge links by: expected distance where correlations can be computed, otherwise log-odds."""
     has_features = features_given or model.features_ is not None
-    return "expected_distance" if has_features and model.posterior().is_correlated else "log_odds"
+    return "expected_distance" if has_features and model.posterior().searchable.is_correlated else "log_odds"
 
 
 def as_words(value: Any) -> str:

@@ -57,7 +57,7 @@ class Points:
 
     def pre_activation(self, other: "Points") -> Float[Tensor, "points others dim"] | None:
         """Return a with correlation tanh(a), of every point with every other; ``None`` for independent posteriors."""
-        if not (self.posterior.is_correlated and other.posterior.is_correlated):
+        if not (self.posterior.searchable.is_correlated and other.posterior.searchable.is_correlated):
             return None
         if self.vectors is None or other.vectors is None:
             raise ValueError(

@@ -127,7 +127,7 @@ def nearest(
     if not sweep.is_tiled and sweep.metric.parts is not None:
         # A product loses digits of small distances, which cost little to compute again.
         pairs = np.stack([np.nonzero(there)[0], positions[:, :width][there]], axis=1)
-        scores[:, :width][there] = score(queries, candidates, metric, pairs)
+        scores[:, :width][there] = score(queries.searchable, candidates.searchable, metric, pairs)
     order = np.lexsort((np.where(positions < 0, np.iinfo(np.int64).max, positions), sweep.metric.sign * scores), axis=1)
     return np.take_along_axis(positions, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
@@ -166,7 +166,7 @@ def rank(
     array([2, 3, 1])
     """
     metric = make_metric(metric)
-    scores = score(queries, candidates, metric, pairs)
+    scores = score(queries.searchable, candidates.searchable, metric, pairs)
     if not np.isfinite(scores).all():
         query, target = pairs[np.flatnonzero(~np.isfinite(scores))[0]]
         raise ValueError(f"{metric.name} of query {query} and target {target} is not finite, so it has no rank")
@@ -255,16 +255,18 @@ def parts(
         return None
     of_mean, of_variance, of_correlation = np.zeros((3, len(pairs)))
     tau = np.asarray(queries.tau, np.float64)
+    correlated = _is_correlated(queries, candidates, metric)
+    of_pairs = correlated or (metric.uses_correlation and queries is candidates and queries.is_correlated)
     for begin in range(0, len(pairs), _PAIRS):
         piece = slice(begin, begin + _PAIRS)
         i, j = pairs[piece].T
         m, s = (part[i].astype(np.float64) for part in (queries.mean, queries.stddev))
         n, t = (part[j].astype(np.float64) for part in (candidates.mean, candidates.stddev))
         of_mean[piece], of_variance[piece] = metric.parts(m, s, n, t, tau)
-        if scores is None and _is_correlated(queries, candidates, metric):
+        if scores is None and of_pairs:
             rho = np.tanh(_pre_activation(queries, candidates, pairs[piece]))
             of_correlation[piece] = -2.0 * (rho * s * t).sum(1)
-    if scores is not None and _is_correlated(queries, candidates, metric):
+    if scores is not None and correlated:
         of_correlation = scores - (of_mean + of_variance)
     return Parts(of_mean, of_variance, of_correlation)
 
@@ -338,7 +340,7 @@ def best_pairs(
         best, kept = best.topk(min(n_pairs, len(best)), largest=False)
         codes = codes[kept]
     pairs = np.stack(np.divmod(codes.cpu().numpy(), max(1, points.n_vertices)), axis=1)
-    scores = score(points, points, metric, pairs)
+    scores = score(points.searchable, points.searchable, metric, pairs)
     order = np.lexsort((pairs[:, 1], pairs[:, 0], sweep.metric.sign * scores))
     return pairs[order], scores[order]
 
@@ -597,7 +599,8 @@ def _call(metric: Metric, queries: Points, candidates: Points) -> Tensor:
 
 
 def _is_correlated(queries: Posterior, candidates: Posterior, metric: Metric) -> bool:
-    return metric.uses_correlation and queries.is_correlated and candidates.is_correlated
+    """Return whether a search uses correlations."""
+    return metric.uses_correlation and queries.searchable.is_correlated and candidates.searchable.is_correlated
 
 
 def _device(posterior: Posterior, correlated: bool, device: str | torch.device | None) -> torch.device:

@@ -65,7 +65,7 @@ def prepare_data(
     matrix
         The features of all rows.
     graph
-        The graph, its vertices in the order of the rows.
+        The graph, its vertices in the order of the rows, and after them those without a row.
     missing
         Whether NaN stands for a missing entry.
     scaling
@@ -90,7 +90,7 @@ def prepare_data(
     array([0.667, 0.667, 0.667])
     """
     n_rows = matrix.shape[0]
-    everyone = np.arange(n_rows)
+    everyone, bare = np.arange(n_rows), np.arange(n_rows, n_rows if graph is None else graph.n_vertices)
     weights = None if graph is None else np.zeros(graph.n_edges)
 
     def part(rows: np.ndarray, record: np.ndarray | None) -> TrainingData:
@@ -110,13 +110,14 @@ def prepare_data(
             edge_batch_size=edge_batch_size,
             seed=seed,
         )
-        inner = graph if graph is None or whole else graph[rows]
+        vertices = np.concatenate([rows, bare])
+        inner = graph if graph is None or whole else graph[vertices]
         if inner is None or inner.n_edges == 0:
             return data
         found = spanning_weights(inner, random_state=seed).weights
         if record is not None and graph is not None:
-            record[np.isin(graph.edges, rows).all(1)] = found  # rows ascend, so the edges are in the graph's order
-        return replace(data, edges=inner.edges, weights=found)
+            record[np.isin(graph.edges, vertices).all(1)] = found  # these ascend: the edges are in the graph's order
+        return replace(data, edges=inner.edges, weights=found, conductances=inner.conductances, n_bare=len(bare))
 
     if validation_fraction == 0.0:
         return PreparedData(part(everyone, weights), None, weights, everyone, everyone[:0])
@@ -138,11 +139,14 @@ def prepare_data(
     return PreparedData(training, validation, weights, rows, held_out, everything)
 
 
-def exhaustive(data: TrainingData) -> TrainingData:
-    """Return the same data, gone through in pieces: all vertices and edges, and a fixed sample of pairs."""
+def exhaustive(data: TrainingData, *, as_inferred: bool = False) -> TrainingData:
+    """Return the same data, gone through in pieces: all vertices and edges, and a fixed sample of pairs.
+
+    The objective is then that of training or, if `as_inferred`, the bound of posteriors as the family infers them.
+    """
     pieces = max(1, ceil(data.n_vertices / _VERTICES), ceil(data.n_edges / _EDGES))
     pieces = min(pieces, max(1, data.n_vertices // 2))  # a piece has at least two vertices, which make a pair
-    return replace(data, n_pieces=pieces, max_pairs=ceil(_PAIRS / pieces))
+    return replace(data, n_pieces=pieces, max_pairs=ceil(_PAIRS / pieces), as_inferred=as_inferred)
 
 
 def _renumber(augment: Augment, rows: np.ndarray) -> Augment:
@@ -180,9 +184,9 @@ def _units(n_vertices: int, edges: np.ndarray | None, quota: int) -> np.ndarray:
     """Number what is held out together: a small component, or a single vertex of a large one."""
     if edges is None or len(edges) == 0:
         return np.arange(n_vertices)
-    ones = np.ones(len(edges), dtype=np.int8)
-    adjacency = sparse.coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(n_vertices, n_vertices))
-    _, component = connected_components(adjacency, directed=False)
+    ones, size = np.ones(len(edges), dtype=np.int8), max(n_vertices, int(edges.max()) + 1)
+    adjacency = sparse.coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(size, size))
+    component = connected_components(adjacency, directed=False)[1][:n_vertices]
     # Components of up to a quarter of what is wanted: a few larger ones would dominate.
     largest = max(quota // 4, min(2, quota))
     single = np.bincount(component)[component] > largest

@@ -198,8 +198,10 @@ class Run:
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
         self.average_steps, self.averages = average_steps, None
         self.beta, self.everything, self.is_last_part = beta, everything, False
-        per_evaluation = min(data.vertex_draws.per_epoch, _STEPS) if validation is not None else 0
-        self.evaluate_every = max(per_evaluation or data.vertex_draws.per_epoch, math.ceil(max_steps / _EVALUATIONS))
+        model.family.start(data)
+        per_epoch = model.family.steps_per_epoch(data)
+        per_evaluation = min(per_epoch, _STEPS) if validation is not None else per_epoch
+        self.evaluate_every = max(per_evaluation, math.ceil(max_steps / _EVALUATIONS))
         self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, maximize=True, fused=True)
         self.step, self.history = 0, History()
         self.stopped: Stopped | None = None
@@ -218,7 +220,7 @@ class Run:
     @property
     def epoch(self) -> float:
         """How many times each vertex has been drawn, on average."""
-        return self.step / self.data.vertex_draws.per_epoch
+        return self.step / self.model.family.steps_per_epoch(self.data)
 
     def advance(self, interrupt: threading.Event) -> Progress:
         """Take a step, and evaluate if it is time to."""
@@ -292,6 +294,7 @@ class Run:
     def _switch(self, max_steps: int) -> None:
         if self.everything is not None:
             self.data, self.validation, self.best_weights = self.everything, None, None
+            self.model.family.start(self.data)
         self.max_steps, self.is_last_part = max_steps, True
 
     def _validate(self, data: TrainingData) -> dict[str, float]:

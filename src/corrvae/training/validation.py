@@ -17,7 +17,7 @@ def evaluate(model: CorrelatedModel, data: TrainingData, *, seed: int = 0, step:
     `step` is named by the `TrainingError` that a term raises if it is infinite or not a number.
     """
     sums: dict[str, float] = {}
-    pieces = data.n_pieces or data.vertex_draws.per_epoch
+    pieces = model.family.n_pieces(data)
     generator = torch.Generator(model.device).manual_seed(seed)
     with evaluation_mode(model):
         for piece in range(pieces):

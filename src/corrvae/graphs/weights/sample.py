@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from jaxtyping import Float, Int, UInt
+from jaxtyping import Float, Int
 
 from corrvae.graphs.weights.kernels import wilson
 from corrvae.graphs.weights.kernels.adjacency import Pieces
@@ -26,20 +26,6 @@ def neighbor_tables(
         return np.ones(pieces.neighbors.size), np.empty(0), np.empty(0, np.int64)
     values = conductances[pieces.edge_of]
     return values, *wilson.alias_tables(pieces.pointers, values)
-
-
-def draw_forest(
-    pieces: Pieces, conductances: Float[np.ndarray, " edges"] | None, key: UInt[np.ndarray, "1"], monitor: Monitor
-) -> Int[np.ndarray, " forest_edges"]:
-    """Draw one forest; return its edges, without bridges, in no particular order."""
-    _, threshold, alias = neighbor_tables(pieces, conductances)
-    order = wilson.walk_order(pieces)
-    parent_entry = np.empty(pieces.n_vertices, np.int64)
-    topological = np.empty(pieces.n_vertices, np.int32)
-    stamp = np.full(pieces.n_vertices, -1, np.int64)
-    wilson.sample_forest(pieces, threshold, alias, order, key, parent_entry, topological, stamp, 0, monitor.control)
-    monitor.check()
-    return pieces.edge_of[parent_entry[parent_entry >= 0]]
 
 
 def solve_sample(

@@ -9,9 +9,10 @@ from sklearn.base import clone
 
 from corrvae.model.families.base import Family as Family
 from corrvae.model.families.independent import Independent as Independent
+from corrvae.model.families.joint import Joint as Joint
 from corrvae.model.families.pairwise import Pairwise as Pairwise
 
-FAMILIES: dict[str, type[Family]] = {"independent": Independent, "pairwise": Pairwise}
+FAMILIES: dict[str, type[Family]] = {"independent": Independent, "pairwise": Pairwise, "joint": Joint}
 
 
 def make_family(choice: Any) -> Family:

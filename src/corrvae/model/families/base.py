@@ -28,9 +28,12 @@ class Family(BaseEstimator, nn.Module):
     ----------
     needs_graph : bool
         Whether it can be trained with edges only.
+    conditions_on_graph : bool
+        Whether posteriors depend on the graph between the points, which may then have vertices without features.
     """
 
     needs_graph: ClassVar[bool] = False
+    conditions_on_graph: ClassVar[bool] = False
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
@@ -45,6 +48,21 @@ class Family(BaseEstimator, nn.Module):
         normalize, dropout
             What is done to features before the encoder reads them.
         """
+
+    def start(self, data: TrainingData) -> None:
+        """Learn what is to be known of the training data before the first step."""
+
+    def rows_per_step(self, n_rows: int) -> int | None:
+        """Return how many rows a step has to draw; ``None`` if that is for others to choose."""
+        return None
+
+    def steps_per_epoch(self, data: TrainingData) -> int:
+        """Return the number of steps that draw every row once, about."""
+        return data.vertex_draws.per_epoch
+
+    def n_pieces(self, data: TrainingData) -> int:
+        """Return the number of steps that together are all of the data."""
+        return data.vertex_draws.per_epoch
 
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw what a step needs; the same for the same data, seed and step."""
@@ -63,7 +81,7 @@ class Family(BaseEstimator, nn.Module):
     ) -> Posterior:
         """Return the posterior of the rows of a table; the graph between them is for families that use it."""
         mean, stddev = model.encode(table)
-        return self.posterior(model, mean, stddev, table, ids)
+        return self.posterior(model, mean, stddev, table, ids, graph)
 
     def posterior(
         self,
@@ -71,7 +89,11 @@ class Family(BaseEstimator, nn.Module):
         mean: Float[np.ndarray, "rows dim"],
         stddev: Float[np.ndarray, "rows dim"],
         table: FeatureTable | None,
-        ids: Shaped[np.ndarray, " rows"] | None = None,
+        ids: Shaped[np.ndarray, " vertices"] | None = None,
+        graph: CorrelationGraph | None = None,
     ) -> Posterior:
-        """Return the posterior of rows whose marginals are known; `table` holds their features, if they were kept."""
+        """Return the posterior of rows whose encodings are known; `table` holds their features, if they were kept.
+
+        The graph is for families that condition on it. Vertices after the rows have no features.
+        """
         return Posterior(mean, stddev, ids=ids, tau=model.tau_values(mean.shape[1]))

@@ -24,9 +24,14 @@ class Independent(Family):
 
     def terms(self, model: CorrelatedModel, batch: Batch, generator: torch.Generator | None = None) -> Terms:
         """Return reconstruction, singleton and edge terms."""
-        _, marginals, terms, kl = model.autoencode(batch, generator)
-        terms.add("singleton", -1.0, kl, batch.vertex_weights)
-        if batch.edges is not None and batch.edge_weights is not None:
-            prior = model.prior(marginals.mean)
-            terms.add("edge", -1.0, edge_term(marginals, batch.edges, prior), batch.edge_weights)
-        return terms
+        return mean_field_terms(model, batch, generator)
+
+
+def mean_field_terms(model: CorrelatedModel, batch: Batch, generator: torch.Generator | None = None) -> Terms:
+    """Return the terms of a posterior in which all points are independent."""
+    _, marginals, terms, kl = model.autoencode(batch, generator)
+    terms.add("singleton", -1.0, kl, batch.vertex_weights)
+    if batch.edges is not None and batch.edge_weights is not None:
+        prior = model.prior(marginals.mean)
+        terms.add("edge", -1.0, edge_term(marginals, batch.edges, prior), batch.edge_weights)
+    return terms

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from corrvae.graphs import CorrelationGraph
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.families.base import Family
 from corrvae.model.network import CorrelatedModel, evaluation_mode
@@ -149,6 +150,7 @@ class Pairwise(Family):
         stddev: Float[np.ndarray, "rows dim"],
         table: FeatureTable | None,
         ids: Shaped[np.ndarray, " rows"] | None = None,
+        graph: CorrelationGraph | None = None,
     ) -> Posterior:
         """Return the posterior of rows whose marginals are known."""
         return PairwisePosterior(model, self, table, mean, stddev, ids=ids, tau=model.tau_values(mean.shape[1]))
