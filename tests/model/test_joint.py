@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from corrvae.graphs import CorrelationGraph, ForestPieces, ForestSampler, OrderedForest
+from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.forests import ForestPieces, ForestSampler, OrderedForest
 from corrvae.model import build_model
 from corrvae.model.families import Independent, Joint
 from corrvae.model.families.joint import JointPosterior, Mixture
@@ -141,7 +142,7 @@ def test_the_bound_that_is_reported_is_that_of_whole_forests():
     """On a forest: KL of the posterior that is inferred, evidence corrected for the edges that training cut."""
     model, edges = joint_model(), random_forest(N, 2)
     data = small_data(N, edges=np.unique(np.sort(edges, axis=1), axis=0), weights=np.ones(len(edges)))
-    model.family.start(data)
+    model.family.observe(data)
     found = evaluate(model, exhaustive(data, as_inferred=True))
     posterior = model.family.infer(model, data.table, CorrelationGraph(data.edges, N))
     evidence = (

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from corrvae.graphs import OrderedForest
+from corrvae.graphs.forests import OrderedForest
 from corrvae.model.kernels import combine_upwards, descend, log_densities, pair_covariances, spread_downwards
 from corrvae.model.propagation import propagate
 from support.forests import random_forest

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import logsumexp
 
-from corrvae.graphs import ForestPieces, OrderedForest
+from corrvae.graphs.forests import ForestPieces, OrderedForest
 from corrvae.model import PairPrior
 from corrvae.model.objectives import edge_term
 from corrvae.model.propagation import propagate

@@ -25,12 +25,15 @@ from corrvae.cli.output import (
 
 _POINTS = "Table of points that are not those of training."
 FeaturesOption = Annotated[Path | None, typer.Option("--features", help=_POINTS)]
+_LINKS = "Links of the points, with each other and those of training; for a run of --family joint."
+GraphOption = Annotated[Path | None, typer.Option("--graph", help=_LINKS)]
 
 
 @command()
 def embed(
     run: RunArgument,
     features: FeaturesOption = None,
+    graph: GraphOption = None,
     out: Annotated[
         Path | None,
         typer.Option(help="File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."),
@@ -45,6 +48,8 @@ def embed(
     An .npy file holds both side by side, the means first; the ids are in a file .ids.csv beside it.
 
     Example: corrvae embed run/ --features new.csv --out z.parquet
+
+    Example: corrvae embed run/ --graph newfriends.csv
     """
     check_out(out, (*TABLES, ".npy"))
     import numpy as np
@@ -53,7 +58,7 @@ def embed(
     from corrvae.io import replace_file, write_table
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
-    points = model.posterior(X)
+    points = model.posterior(X, graph)
     ids = pa.array(points.ids.tolist())
     n_components = points.n_components
     if out is not None and out.suffix.lower() == ".npy":
@@ -76,6 +81,7 @@ def neighbors(
         str | None, typer.Option(help="Points to ask about: ids separated by commas, or a file of ids; otherwise all.")
     ] = None,
     features: FeaturesOption = None,
+    graph: GraphOption = None,
     candidates: Annotated[
         str | None, typer.Option(help="Training points to search among, as in --ids; otherwise all.")
     ] = None,
@@ -104,7 +110,8 @@ def neighbors(
         exclude = model.graph_
     found = model.kneighbors(
         X,
-        ids=None if ids is None else _read_ids(ids, _ids_of(model, X)),
+        graph=graph,
+        ids=None if ids is None else _read_ids(ids, _ids_of(model, X, graph)),
         n_neighbors=n_neighbors,
         metric=metric,
         candidates=None if candidates is None else _read_ids(candidates, model.ids_),
@@ -189,6 +196,7 @@ def links(
         typer.Option(help="The score; otherwise log_odds, and expected_distance if posteriors are correlated."),
     ] = None,
     features: FeaturesOption = None,
+    graph: GraphOption = None,
     out: OutOption = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
@@ -205,18 +213,22 @@ def links(
     import numpy as np
     import pyarrow as pa
 
+    from corrvae.io import read_graph
     from corrvae.plots.facts import link_metric
     from corrvae.scoring import best_pairs
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
-    points = model.posterior(X)
+    points = model.posterior(X, graph)
     metric = link_metric(model, features_given=X is not None) if metric is None else metric
     known = model.graph_ if X is None or X.ids is not None else None
     linked = None if known is None else _linked(points.ids, known)
+    if graph is not None:
+        given = _linked(points.ids, read_graph(graph))
+        linked = given if linked is None else given + linked
     pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=_progress())
     if len(pairs) < top:
         notify(f"{top:,} links were asked for, but there are {len(pairs):,} pairs that are not linked")
-    table = model.score_pairs(points.ids[pairs], X, metric=metric).to_table()
+    table = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric).to_table()
     table = table.add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
     _write_scores(table, out, as_json=as_json, metric=metric)
 
@@ -476,9 +488,11 @@ def _linked(ids: Any, graph: Any) -> Any:
     return sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(ids), len(ids)))
 
 
-def _ids_of(model: Any, X: Any) -> Any:
+def _ids_of(model: Any, X: Any, graph: Any = None) -> Any:
     import numpy as np
 
+    if graph is not None:
+        return model.posterior(X, graph).ids
     if X is None:
         return model.ids_
     return np.arange(X.n_rows) if X.ids is None else X.ids

@@ -34,19 +34,23 @@ if TYPE_CHECKING:
     from corrvae.estimator import CorrelatedVAE
 
 _DATA, _MODEL, _PAIRS, _TRAINING, _RUN = "Files", "Model", "Family pairwise", "Training", "Run"
+_JOINT = "Family joint"
 _OPTIONS = "run.toml"
 _SECONDS_BETWEEN_LINES = 10.0
 # Options that are not those of the run.
 _OF_THE_CALL = ("out", "config", "resume", "overwrite", "quiet", "as_json")
-# Options that belong to Pairwise, by its names for them.
-_PAIRWISE = {
-    "network": "network",
-    "gamma_kl": "gamma_kl",
-    "gamma_mi": "gamma_mi",
-    "pair_hidden": "hidden",
-    "pair_dropout": "dropout",
-    "pair_normalize": "normalize",
-    "pair_batch": "pair_batch",
+# Options that belong to a family, by its names for them.
+_OF_FAMILIES = {
+    "pairwise": {
+        "network": "network",
+        "gamma_kl": "gamma_kl",
+        "gamma_mi": "gamma_mi",
+        "pair_hidden": "hidden",
+        "pair_dropout": "dropout",
+        "pair_normalize": "normalize",
+        "pair_batch": "pair_batch",
+    },
+    "joint": {"n_forests": "n_forests", "block_size": "block_size"},
 }
 
 
@@ -139,7 +143,12 @@ def fit(
     directed: DirectedOption = None,
     n_components: Annotated[Any, _number(_MODEL, "Dimension of the embedding; auto: from the rows.")] = "auto",
     family: Annotated[
-        str, _option(_MODEL, "independent, or pairwise: also learn how correlated any two points are; slower.")
+        str,
+        _option(
+            _MODEL,
+            "independent; joint: posteriors depend on the graph too, and vertices without features have one; pairwise: "
+            "also learn how correlated any two points are, slower.",
+        ),
     ] = "independent",
     likelihood: Annotated[
         str,
@@ -188,6 +197,10 @@ def fit(
     max_steps: Annotated[int | None, _option(_TRAINING, "Steps, in place of --max-epochs.")] = None,
     batch_size: Annotated[Any, _number(_TRAINING, "Rows of a step.")] = "auto",
     edge_batch_size: Annotated[Any, _number(_TRAINING, "Edges of a step.")] = "auto",
+    n_forests: Annotated[int, _option(_JOINT, "Forests that posteriors are averaged over.")] = 20,
+    block_size: Annotated[
+        int, _option(_JOINT, "Most vertices that training keeps correlated; more is slower and seldom better.")
+    ] = 1,
     learning_rate: Annotated[Any, _number(_TRAINING, "Step size of Adam.")] = "auto",
     warmup_steps: Annotated[
         Any, _number(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
@@ -340,6 +353,7 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     import numpy as np
 
     from corrvae.io import join, read_features, read_graph
+    from corrvae.model.families import make_family
 
     path = Path(options["features"])
     missing = "mask" if options["missing"] == "mask" else "error"
@@ -353,17 +367,22 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     rows = np.arange(features.n_rows) if features.ids is None else features.ids
     graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))
     notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
-    return features, join(features, graph)
+    return features, join(features, graph, keep_bare=make_family(options["family"]).conditions_on_graph)
 
 
 def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
-    from corrvae import CorrelatedVAE, Pairwise
+    from corrvae import CorrelatedVAE
+    from corrvae.model.families import FAMILIES
 
     parameters = {name: options[name] for name in signature(CorrelatedVAE).parameters if name in options}
-    if parameters["family"] == "pairwise":
-        parameters["family"] = Pairwise(**{own: options[name] for name, own in _PAIRWISE.items()})
-    elif given := [name for name in _PAIRWISE if options[name] != signature(fit).parameters[name].default]:
-        raise ValueError(f"--{given[0].replace('_', '-')} is an option of --family pairwise; add that, or leave it out")
+    chosen = parameters["family"]
+    for family, names in _OF_FAMILIES.items():
+        given = [name for name in names if options[name] != signature(fit).parameters[name].default]
+        if chosen == family:
+            parameters["family"] = FAMILIES[family](**{own: options[name] for name, own in names.items()})
+        elif given:
+            option = given[0].replace("_", "-")
+            raise ValueError(f"--{option} is an option of --family {family}; add that, or leave it out")
     return CorrelatedVAE(**parameters)
 
 

@@ -9,10 +9,6 @@ from corrvae.graphs import heuristics as heuristics
 from corrvae.graphs.edges import DroppedEdgesWarning as DroppedEdgesWarning
 from corrvae.graphs.edges import EdgeError as EdgeError
 from corrvae.graphs.features import graph_features as graph_features
-from corrvae.graphs.forests import ForestPiece as ForestPiece
-from corrvae.graphs.forests import ForestPieces as ForestPieces
-from corrvae.graphs.forests import ForestSampler as ForestSampler
-from corrvae.graphs.forests import OrderedForest as OrderedForest
 from corrvae.graphs.forests import RootedForest as RootedForest
 from corrvae.graphs.forests import enumerate_forests as enumerate_forests
 from corrvae.graphs.forests import sample_forest as sample_forest

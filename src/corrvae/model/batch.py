@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from scipy import sparse
 from torch import Tensor
 
-from corrvae.graphs import CorrelationGraph, ForestPiece, ForestSampler, OrderedForest
+from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.forests import ForestPiece, ForestSampler, OrderedForest
 from corrvae.nn import FeatureTable, Rows
 
 Augment = Callable[[np.ndarray, np.random.Generator], np.ndarray | sparse.csr_array | sparse.csr_matrix]

@@ -61,7 +61,7 @@ def propagate(
 
     Examples
     --------
-    >>> from corrvae.graphs import OrderedForest
+    >>> from corrvae.graphs.forests import OrderedForest
     >>> edge = OrderedForest.of(2, np.array([[0, 1]]))
     >>> known = torch.tensor([[3.0], [0.0]])  # the second vertex has no evidence of its own
     >>> propagate(known, known, torch.tensor([0.8], dtype=torch.float64), edge).mean

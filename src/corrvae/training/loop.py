@@ -198,7 +198,7 @@ class Run:
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
         self.average_steps, self.averages = average_steps, None
         self.beta, self.everything, self.is_last_part = beta, everything, False
-        model.family.start(data)
+        model.family.observe(data)
         per_epoch = model.family.steps_per_epoch(data)
         per_evaluation = min(per_epoch, _STEPS) if validation is not None else per_epoch
         self.evaluate_every = max(per_evaluation, math.ceil(max_steps / _EVALUATIONS))
@@ -294,7 +294,7 @@ class Run:
     def _switch(self, max_steps: int) -> None:
         if self.everything is not None:
             self.data, self.validation, self.best_weights = self.everything, None, None
-            self.model.family.start(self.data)
+            self.model.family.observe(self.data)
         self.max_steps, self.is_last_part = max_steps, True
 
     def _validate(self, data: TrainingData) -> dict[str, float]:

@@ -49,7 +49,7 @@ class Family(BaseEstimator, nn.Module):
             What is done to features before the encoder reads them.
         """
 
-    def start(self, data: TrainingData) -> None:
+    def observe(self, data: TrainingData) -> None:
         """Learn what is to be known of the training data before the first step."""
 
     def rows_per_step(self, n_rows: int) -> int | None:

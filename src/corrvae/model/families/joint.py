@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from corrvae.graphs import CorrelationGraph, ForestPieces, ForestSampler, OrderedForest
+from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.forests import ForestPieces, ForestSampler, OrderedForest
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.families.base import Family
 from corrvae.model.families.independent import mean_field_terms
@@ -77,7 +78,7 @@ class Joint(Family):
         self.register_buffer("cut_per_row", torch.zeros(()))
         self._last: tuple[TrainingData, int, ForestPieces] | None = None
 
-    def start(self, data: TrainingData) -> None:
+    def observe(self, data: TrainingData) -> None:
         """Count the edges that training cuts, per row."""
         n_cut = 0.0
         if data.edges is not None:
