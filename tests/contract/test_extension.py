@@ -133,7 +133,7 @@ class Uniform(Family):
         edge = edge_term(marginals, batch.edges, model.prior(marginals.mean), a)
         return terms.add("edge", -1.0, edge, batch.edge_weights)
 
-    def posterior(self, model, mean, stddev, table, ids=None):
+    def posterior(self, model, mean, stddev, table, ids=None, graph=None):
         return UniformPosterior(self.a, mean, stddev, ids=ids, tau=model.tau_values(mean.shape[1]))
 
 
