@@ -123,3 +123,26 @@ def test_the_command_line(tmp_path):
         "is an option of --family joint"
         in run("fit", features, graph, "--out", tmp_path / "x", "--n-forests", "2").stderr
     )
+
+
+def test_an_independent_model_is_propagated_without_training_again(tmp_path):
+    graph = CorrelationGraph.from_edges([*PATH, ("p0", "p9")], vertices=NAMES)
+    independent, joint = (
+        CorrelatedVAE(**QUICK, family=family).fit(X, graph=graph, ids=NAMES) for family in ("independent", "joint")
+    )
+    before, propagated = independent.embedding_.copy(), independent.propagate()
+    np.testing.assert_allclose(propagated.embedding_, joint.embedding_, atol=1e-6)
+    np.testing.assert_array_equal(independent.posterior().mean, before)
+    propagated.save(tmp_path / "run")
+    np.testing.assert_array_equal(load(tmp_path / "run").posterior().mean, propagated.embedding_)
+    with pytest.raises(ValueError, match="can be propagated"):
+        joint.propagate()
+
+
+def test_groups_stay_groups(tmp_path):
+    graph = CorrelationGraph.from_groups({"house": ["p0", "p1", "p2"]})
+    model = CorrelatedVAE(**QUICK, family="joint").fit(X, graph=graph, ids=NAMES)
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.ids_[again.graph_.is_group].tolist() == ["house"]
+    assert again.posterior(graph=[("zoe", "house")]).ids.tolist()[-2:] == ["house", "zoe"]

@@ -244,9 +244,12 @@ def join_known(table: Table | None, graph: Any, known: Known) -> Joined:
     edges, last = np.unique(np.concatenate(ends)[::-1], axis=0, return_index=True)
     weighted = any(each.conductances is not None for each in graphs)
     conductances = np.concatenate(weights)[::-1][last] if weighted else None
+    is_group = np.zeros(len(ids), bool)
+    for each in graphs:
+        is_group[find_ids(ids, each.ids[each.is_group])] = True
     places = np.arange(len(ids))
     return Joined(
-        CorrelationGraph(edges, len(ids), conductances=conductances, vertices=ids),
+        CorrelationGraph(edges, len(ids), conductances=conductances, vertices=ids, is_group=is_group),
         kept_rows,
         places if table is None else np.concatenate([places[: len(new)], places[len(ids) - len(bare) :]]),
     )

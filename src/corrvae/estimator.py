@@ -5,7 +5,7 @@ import os
 import platform
 import warnings
 from collections.abc import Callable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from hashlib import blake2b
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -40,7 +40,7 @@ from corrvae.graphs import CorrelationGraph, sample_forest
 from corrvae.graphs.ids import VertexIds, id_array
 from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
-from corrvae.model.families import FAMILIES, Family, make_family
+from corrvae.model.families import FAMILIES, Family, Independent, Joint, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
 from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
@@ -496,6 +496,37 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.model_.family.posterior(self.model_, *self._encoded, table, self.ids_, self.graph_)
 
     # ---- inference
+
+    def propagate(self, n_forests: int = 20) -> "CorrelatedVAE":
+        """Return this model with joint posteriors: those of ``family="joint"``, from the same networks.
+
+        Training is that of CVAE_ind in both, so nothing is trained again.
+
+        Parameters
+        ----------
+        n_forests
+            Forests that posteriors are averaged over.
+
+        Examples
+        --------
+        >>> model = CorrelatedVAE(2, max_steps=3).fit(np.eye(3), graph=[(0, 1), (1, 2)])
+        >>> model.propagate().posterior()
+        Posterior(3 vertices, 2 dimensions, correlated)
+        """
+        check_is_fitted(self)
+        if not isinstance(self.model_.family, Independent):
+            raise ValueError(f'only a model with family="independent" can be propagated, not {self.family!r}')
+        family, other = Joint(n_forests=n_forests), copy(self)
+        other.family, other.model_ = family, deepcopy(self.model_)
+        other.model_.family = make_family(family)
+        other.model_.family.build(
+            self.n_features_in_, self.embedding_.shape[1], normalize=self.normalize_, dropout=float(self.dropout)
+        )
+        n_cut = 0.0 if self.weights_ is None else float(self.weights_.sum())
+        other.model_.family.cut_per_row.fill_(n_cut / len(self.embedding_))
+        other._posterior = other._condition()
+        other.embedding_, other.stddev_ = other._posterior.mean, other._posterior.stddev
+        return other
 
     def transform(self, X: Any, graph: Any = None) -> Any:
         """Return the means of the rows' posteriors, of shape (n_rows, n_components). Rows may be new.
@@ -1125,6 +1156,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             arrays |= {"graph.edges": self.graph_.edges, "graph.weights": self.weights_}
             if self.graph_.conductances is not None:
                 arrays["graph.conductances"] = self.graph_.conductances
+            if self.graph_.has_groups:
+                arrays["graph.is_group"] = self.graph_.is_group
         features = self.features_ if store_features else None
         if isinstance(features, sparse.csr_array):
             arrays |= {f"features.{name}": getattr(features, name) for name in ("data", "indices", "indptr")}
@@ -1258,7 +1291,11 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
     if fitted["graph"]:
         conductances = arrays.get("graph.conductances")
         estimator.graph_ = CorrelationGraph(
-            arrays["graph.edges"], len(estimator.ids_), conductances=conductances, vertices=estimator.ids_
+            arrays["graph.edges"],
+            len(estimator.ids_),
+            conductances=conductances,
+            vertices=estimator.ids_,
+            is_group=arrays.get("graph.is_group"),
         )
         estimator.weights_ = arrays["graph.weights"]
     estimator.features_ = arrays.get("features.dense")
