@@ -99,6 +99,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Correlation of the prior along an edge, strictly between -1 and 1; "auto" is 0.9, a learned one begins at 0.99.
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
+    init : {"random", "linear"}
+        "linear" starts from the linear model in closed form, the directions in which the ends of an edge agree most:
+        the encoder (which gets an affine path beside its hidden layers), its standard deviations, and tau if it is
+        learned per dimension. Needs a graph.
     normalize : {"auto", "none", "binary", "l2", "log1p"}
         What is done to features before the networks read them; the likelihood explains them as they are. "auto": what
         suits the likelihood.
@@ -200,6 +204,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         likelihood: Any = "auto",
         tau: float | str = "auto",
         hidden: Sequence[int] = (300,),
+        init: Literal["random", "linear"] = "random",
         normalize: str = "auto",
         counts: str = "auto",
         dropout: float = 0.0,
@@ -224,6 +229,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.likelihood = likelihood
         self.tau = tau
         self.hidden = hidden
+        self.init = init
         self.normalize = normalize
         self.counts = counts
         self.dropout = dropout
@@ -349,6 +355,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"family={self.family!r} learns from edges, and there are none between rows that are trained on: pass "
                 'fit(X, graph=...), lower validation_fraction, or use family="independent"'
             )
+        if self.init == "linear" and not warm:
+            model.start_linear(prepared.training, seed=int(seeds[0]) % 2**32)
         per_epoch = model.family.steps_per_epoch(prepared.training)
         result = train(
             model,
@@ -410,6 +418,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             _check_choice("tau", self.tau, ("auto", *_LEARNED_TAU))
         elif not isinstance(self.tau, Real) or not -1 < self.tau < 1:
             raise ValueError(f"tau must lie strictly between -1 and 1, or be one of {_LEARNED_TAU}; got {self.tau!r}")
+        _check_choice("init", self.init, ("random", "linear"))
         _check_choice("missing", self.missing, ("error", "mask"))
         _check_choice("normalize", self.normalize, ("auto", *NORMALIZATIONS))
         _check_choice("counts", self.counts, ("auto", "raw", "presence", "log"))
@@ -444,6 +453,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "likelihood": self.likelihood_,
             "tau": chosen["tau"] if isinstance(chosen["tau"], str) else float(chosen["tau"]),
             "hidden": tuple(int(width) for width in self.hidden),
+            "init": self.init,
             "normalize": self.normalize_,
             "dropout": float(self.dropout),
             "min_stddev": float(self.min_stddev),

@@ -10,10 +10,10 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from corrvae import CorrelatedVAE, Pairwise, load
+from corrvae import CorrelatedVAE, Independent, Pairwise, load
 from corrvae.cli import app
 from corrvae.cli import fit as fit_module
-from corrvae.cli.fit import _PAIRWISE, fit
+from corrvae.cli.fit import _OF_FAMILIES, fit
 from corrvae.errors import TrainingError
 from support.commands import failure, run
 from support.runs import make_frame, make_graph, write_rows
@@ -70,7 +70,9 @@ def test_defaults_are_those_of_python():
     estimator = {n: p.default for n, p in signature(CorrelatedVAE).parameters.items() if n != "warm_start"}
     assert {name: options[name].default for name in estimator} == estimator
     pairwise = {name: parameter.default for name, parameter in signature(Pairwise).parameters.items()}
-    assert {own: options[name].default for name, own in _PAIRWISE.items()} == pairwise
+    shared = {name: options[name].default for name in ("contrast", "rivals")}
+    assert {own: options[name].default for name, own in _OF_FAMILIES["pairwise"].items()} | shared == pairwise
+    assert {name: parameter.default for name, parameter in signature(Independent).parameters.items()} == shared
 
 
 def test_options_are_those_of_python():
@@ -121,7 +123,16 @@ def test_options_reach_the_model(files, tmp_path):
     model = load(tmp_path / "run")
     assert (model.n_components, model.warmup_steps, model.tau) == (2, 3, "learned")
     expected = {"network": "perceptron", "gamma_kl": 0.0, "gamma_mi": 30.0, "hidden": (5,), "dropout": 0.5}
-    assert model.family.get_params() == {**expected, "normalize": "l2", "pair_batch": None}
+    competing = {"contrast": 0.0, "rivals": "all"}
+    assert model.family.get_params() == {**expected, "normalize": "l2", "pair_batch": None, **competing}
+
+
+def test_candidates_compete_from_a_linear_start(files, tmp_path):
+    result = run("fit", *files, *SMALL, "--init", "linear", "--contrast", 5, "--rivals", "disjoint", "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    model = load(tmp_path / "run")
+    assert (model.init, model.family.get_params()) == ("linear", {"contrast": 5.0, "rivals": "disjoint"})
+    assert "contrast" in model.history_.columns
 
 
 def test_a_summary_is_a_document(files, tmp_path):

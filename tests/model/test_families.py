@@ -42,10 +42,12 @@ def test_options_are_parameters_as_in_scikit_learn():
         "dropout": None,
         "normalize": None,
         "pair_batch": None,
+        "contrast": 0.0,
+        "rivals": "all",
     }
     assert clone(family).set_params(gamma_mi=2.0, dropout=0.5).get_params()["gamma_mi"] == 2.0
     assert repr(family) == "Pairwise(gamma_mi=10.0, network='metric')"
-    assert Independent().get_params() == {}
+    assert Independent().get_params() == {"contrast": 0.0, "rivals": "all"}
 
 
 def test_a_family_is_made_from_a_name_or_another_and_is_new_each_time():

@@ -2,13 +2,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.stats import multivariate_normal
 
+from corrvae import CorrelatedVAE, Independent, load
 from corrvae.datasets import halve_users
 from corrvae.experiments.baselines import halves_plda
-from corrvae.model import Posterior
-from corrvae.model.linear import LinearSolution, solve_linear
+from corrvae.model import Posterior, TrainingData, build_model
+from corrvae.model.linear import _RIDGE, LinearSolution, solve_edges, solve_linear
+from corrvae.nn import FeatureTable, InputTransform
 from corrvae.scoring import make_metric, score_matrix
+
+PAIRS = np.arange(600).reshape(300, 2)
 
 
 def covariances(seed, n=5):
@@ -62,9 +67,90 @@ def test_expected_scatters_of_halves_are_averages_over_draws():
         cross = y[::2].T @ y[1::2] / 12
         between, total, mean = between + (cross + cross.T) / 2, total + y.T @ y / 24, mean + y.mean(0)
     between, total, mean = between / 8000, total / 8000, mean / 8000
-    expected = solve_linear(between - np.outer(mean, mean), total - np.outer(mean, mean), mean, 3, ridge=0.1)
-    found = halves_plda(items, 3, ridge=0.1)
+    expected = solve_linear(between - np.outer(mean, mean), total - np.outer(mean, mean), mean, 3, ridge=_RIDGE)
+    found = halves_plda(items, 3, ridge=_RIDGE)
     np.testing.assert_allclose(found.mean, expected.mean, atol=4e-3)
     np.testing.assert_allclose(found.correlation, expected.correlation, atol=0.02)
     kernel, other = (s.directions @ np.diag(s.correlation) @ s.directions.T for s in (found, expected))
     np.testing.assert_allclose(kernel, other, atol=0.05 * np.abs(other).max())
+
+
+def paired(n=400, n_features=12, seed=0):
+    """Points two by two with a part in common."""
+    generator = np.random.default_rng(seed)
+    loadings, noise = generator.normal(size=(2, n_features)), generator.normal(size=(n_features, n_features))
+    common = np.repeat(generator.normal(size=(n, 2)), 2, axis=0)
+    X = common @ loadings + 0.7 * generator.normal(size=(2 * n, n_features)) @ noise + 5.0
+    return X, np.arange(2 * n).reshape(n, 2)
+
+
+@given(st.integers(0, 20))
+def test_the_solution_of_a_graph_is_that_of_dense_scatters(seed):
+    X, edges = paired(40, 6, seed)
+    weights = np.random.default_rng(seed).random(len(edges)) + 0.1
+    found = solve_edges(TrainingData(FeatureTable(X), edges, weights), InputTransform("none"), 2)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    covariance = np.cov(X[both].reshape(len(both), -1).T, aweights=np.tile(weights, 2), bias=True)
+    expected = solve_linear(covariance[:6, 6:], covariance[:6, :6], X.mean(0), 2, ridge=_RIDGE)
+    np.testing.assert_allclose(found.correlation, expected.correlation, atol=1e-4)
+    np.testing.assert_allclose(np.abs(found.directions), np.abs(expected.directions), atol=1e-3)
+
+
+def test_wide_sparse_tables_are_solved_in_a_subspace(monkeypatch):
+    generator = np.random.default_rng(0)
+    tastes = np.repeat(generator.normal(size=(300, 2)), 2, axis=0)
+    chances = 0.4 / (1 + np.exp(-tastes @ generator.normal(size=(2, 40))))
+    data = TrainingData(FeatureTable(sparse.csr_array((generator.random((600, 40)) < chances) * 1.0)), PAIRS)
+    whole = solve_edges(data, InputTransform("l2"), 2)
+    monkeypatch.setattr("corrvae.model.linear._FEATURES", 39)
+    monkeypatch.setattr("corrvae.model.linear._DIRECTIONS", 39)
+    np.testing.assert_allclose(solve_edges(data, InputTransform("l2"), 2).correlation, whole.correlation, atol=0.02)
+
+
+def test_features_drawn_anew_are_averaged_over():
+    items = np.random.default_rng(0).random((300, 12)) < 0.5
+    items[:, :2] = True
+    users = halve_users(items, random_state=0)
+    data = TrainingData(FeatureTable(users.features), users.graph.edges, augment=users.redraw)
+    expected = halves_plda(items, 2, ridge=_RIDGE).correlation
+    np.testing.assert_allclose(solve_edges(data, InputTransform("l2"), 2).correlation, expected, atol=0.05)
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)])
+@pytest.mark.parametrize("tau", [0.9, "learned", "learned_per_dimension"])
+def test_a_model_starts_at_the_linear_solution(hidden, tau):
+    X, edges = paired()
+    table = FeatureTable(X.astype(np.float32))
+    model = build_model(12, 3, family=Independent(), hidden=hidden, tau=tau, init="linear")
+    model.start_linear(TrainingData(table, edges))
+    solution = solve_edges(TrainingData(table, edges), model.inputs, 3)
+    z = (X - solution.mean) @ solution.directions
+    mean, stddev = model.encode(table)
+    scale, expected, at = solution.marginals(None if tau == "learned_per_dimension" else model.tau_values(3))
+    np.testing.assert_allclose(mean, z * scale, atol=2e-3)
+    np.testing.assert_allclose(stddev, np.tile(expected, (len(X), 1)), atol=1e-3)
+    np.testing.assert_allclose(model.tau_values(3), at, atol=1e-5)
+
+
+def test_more_dimensions_than_features_leave_the_others_as_they_were():
+    X, edges = paired(50, 4)
+    model = CorrelatedVAE(6, init="linear", max_steps=1, hidden=(5,), random_state=0).fit(X, graph=edges)
+    assert model.embedding_.shape == (100, 6)
+
+
+def test_the_start_needs_edges_and_survives_saving(tmp_path):
+    X, edges = paired(50, 4)
+    with pytest.raises(ValueError, match="solved from edges, and there are none"):
+        CorrelatedVAE(2, init="linear", max_steps=1).fit(X)
+    model = CorrelatedVAE(2, init="linear", max_steps=1, random_state=0).fit(X, graph=edges)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").transform(X), model.transform(X))
+
+
+def test_a_linear_start_matches_before_the_first_steps():
+    X, edges = paired()
+    found = {}
+    for init in ("random", "linear"):
+        model = CorrelatedVAE(3, init=init, max_steps=1, learning_rate=1e-6, tau=0.9, random_state=0)
+        found[init] = np.mean(1 / model.fit(X, graph=edges).rank_pairs(edges, metric="log_odds").ranks)
+    assert found["linear"] > 2 * found["random"]

@@ -159,6 +159,13 @@ def fit(
         _number(_MODEL, "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension."),
     ] = "auto",
     hidden: Annotated[Any, _list(_MODEL, "Widths of the hidden layers, such as 600,200.")] = (300,),
+    init: Annotated[str, _option(_MODEL, "Start: random, or linear: the linear model in closed form.")] = "random",
+    contrast: Annotated[
+        float, _option(_MODEL, "Weight of a term in which other points compete for being linked.")
+    ] = 0.0,
+    rivals: Annotated[
+        str, _option(_MODEL, "Which points compete: all, or disjoint: those without a feature in common.")
+    ] = "all",
     normalize: Annotated[
         str,
         _option(
@@ -372,7 +379,7 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
     from corrvae import CorrelatedVAE
-    from corrvae.model.families import FAMILIES
+    from corrvae.model.families import FAMILIES, make_family
 
     parameters = {name: options[name] for name in signature(CorrelatedVAE).parameters if name in options}
     chosen = parameters["family"]
@@ -383,6 +390,9 @@ def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
         elif given:
             option = given[0].replace("_", "-")
             raise ValueError(f"--{option} is an option of --family {family}; add that, or leave it out")
+    if options["contrast"]:
+        competing = {name: options[name] for name in ("contrast", "rivals")}
+        parameters["family"] = make_family(parameters["family"]).set_params(**competing)
     return CorrelatedVAE(**parameters)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from scipy import sparse
+from scipy.special import logsumexp
 from torch import Tensor
 
 from corrvae.datasets import HalvedUsers, halve_users, movielens, split_users
@@ -22,10 +24,12 @@ from corrvae.experiments.records import Outcome
 from corrvae.experiments.sketching import sketch
 from corrvae.experiments.sources import data_files, small_world
 from corrvae.model import Posterior
-from corrvae.scoring import Metric, make_metric, rank
+from corrvae.scoring import Metric, assign, make_metric, rank, score_matrix
 from corrvae.scoring.metrics import Points
 
 Parts = dict[str, HalvedUsers]
+# Rounds of scaling rows and columns.
+_SCALINGS = 50
 
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
@@ -78,6 +82,10 @@ def score_matching(posterior: Posterior, metric: Metric, users: HalvedUsers) -> 
     Of random halves the score ``overlap_refused`` is the reciprocal rank when candidates that share an item with the
     query are left out: a rule that any method can follow, and that uses how the task was made.
 
+    Two scores know that everybody has one half on either side: ``assigned`` is the share of users found by the best
+    one-to-one matching of the first halves with the second; ``sinkhorn`` is the reciprocal rank among the N halves of
+    the other side after their scores are scaled so that those of each half are probabilities, in both directions.
+
     Examples
     --------
     Halves at 0 and 1, and at 3 and 8 on a line. The first two find each other; 3 finds 1 and 0 before 8, and 8 finds 3
@@ -101,13 +109,38 @@ def score_matching(posterior: Posterior, metric: Metric, users: HalvedUsers) -> 
         refused["overlap_refused"] = sparse.csr_array(refused[""] + users.features @ users.features.T)
     ranks = {name: rank(posterior, posterior, metric, pairs, exclude=found)[0] for name, found in refused.items()}
     own = ranks.pop("")
+    left, right = posterior.take(halves[::2]), posterior.take(halves[1::2])
+    shared = sinkhorn(metric.sign * -score_matrix(left, right, metric))
+    truth = shared.diagonal()
+    partners = assign(left, right, metric, n_candidates=len(left))[0][:, 1]
+    both = np.concatenate([(shared >= truth[:, None]).sum(axis=1), (shared >= truth).sum(axis=0)])
     return {
         "reciprocal_rank": float(np.mean(1.0 / own)),
         "hits_1": float(np.mean(own <= 1)),
         "hits_10": float(np.mean(own <= 10)),
         **{name: float(np.mean(1.0 / found)) for name, found in ranks.items()},
+        "assigned": float(np.mean(partners == np.arange(len(left)))),
+        "sinkhorn": float(np.mean(1.0 / both)),
         "n_pairs": float(posterior.n_vertices // 2),
     }
+
+
+def sinkhorn(scores: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
+    """Return the logarithm of exp(scores / T) scaled so that all rows and all columns sum to 1 (Sinkhorn).
+
+    T is a hundredth of the scores' standard deviation: about 1 for log-odds.
+
+    Examples
+    --------
+    >>> np.exp(sinkhorn(np.array([[1.0, 0.0], [1.0, 0.9]]))).round(1)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    found = 100.0 * scores.astype(np.float64) / max(float(scores.std()), 1e-30)
+    for _ in range(_SCALINGS):
+        found = found - logsumexp(found, axis=1, keepdims=True)
+        found = found - logsumexp(found, axis=0)
+    return found
 
 
 def _linear_model(entry: Entry, train: HalvedUsers) -> Trained:

@@ -9,16 +9,18 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from corrvae import CorrelatedVAE, CorrelationGraph, Pairwise
+from corrvae import CorrelatedVAE, CorrelationGraph
 from corrvae.experiments import baselines
 from corrvae.experiments.recipes import Entry
 from corrvae.model import Posterior
+from corrvae.model.families import make_family
+from corrvae.model.objectives import TERMS
 from corrvae.training import Checkpoint, Progress
 
 # Rows of a history that a figure can show.
 MOST_ROWS = 200
 _CHECKPOINT_MINUTES = 2.0
-_TERMS = ("step", "epoch", "reconstruction", "singleton", "edge", "non_edge", "total", "tau")
+_TERMS = ("step", "epoch", *TERMS, "tau")
 _FAMILY = "family__"
 
 
@@ -71,11 +73,9 @@ def point_posterior(embedding: Float[np.ndarray, "points dim"]) -> Posterior:
 def make_estimator(entry: Entry, seed: int) -> CorrelatedVAE:
     """Return the estimator of an entry, to be trained on the CPU."""
     parameters = {name: value for name, value in entry.parameters.items() if not name.startswith(_FAMILY)}
-    if parameters.get("family") == "pairwise":
-        of_family = {
-            name.removeprefix(_FAMILY): entry.parameters[name] for name in entry.parameters.keys() - parameters
-        }
-        parameters["family"] = Pairwise(**of_family)
+    if "family" in parameters:
+        options = {name.removeprefix(_FAMILY): entry.parameters[name] for name in entry.parameters.keys() - parameters}
+        parameters["family"] = make_family(parameters["family"]).set_params(**options)
     return CorrelatedVAE(**parameters, device="cpu", random_state=seed)
 
 

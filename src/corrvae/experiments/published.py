@@ -53,6 +53,8 @@ _MATCHING = Task(
         "overlap_refused": "overlapping candidates refused",
         "hits_1": "hits@1",
         "hits_10": "hits@10",
+        "assigned": "one-to-one",
+        "sinkhorn": "Sinkhorn",
         "validation_reciprocal_rank": "validation reciprocal rank",
     },
     published={"vae": Published(0.3498, 0.0167), "ind": Published(0.6608, 0.0066), "corr": Published(0.7129, 0.0096)},

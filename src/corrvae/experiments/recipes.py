@@ -218,11 +218,26 @@ MIN_RATINGS = MappingProxyType({"ml-1m": 50, "ml-10m": 500, "ml-20m": 1000, "ml-
 _MOVIELENS = {"name": "ml-1m", "min_ratings": MIN_RATINGS["ml-1m"]}
 # min_stddev: all points about equally certain, or a half of few movies would be far from everything
 _MATCHING_BASE = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2, "max_steps": 10_000}
+# from the linear model in closed form on, with other halves that compete for being the one
+_COMPETING = {
+    "n_components": 128,
+    "hidden": (300,),
+    "init": "linear",
+    "tau": "learned_per_dimension",
+    "likelihood": "multinomial",
+    "normalize": "l2",
+    "batch_size": 64,
+    "edge_batch_size": 512,
+    "learning_rate": 1e-3,
+    "max_steps": 400,
+    "family": "independent",
+    "family__contrast": 2000.0,
+}
 _MATCHING_PAPER = {**_MULTINOMIAL, "max_steps": 5000}
 _MATCHING_BASELINES = (
     Entry("plda", "exact PLDA, 30 dimensions", "halves_plda", {"n_components": 30, "ridge": 0.01}, "log_odds"),
     # with settings chosen on two catalogues
-    Entry("plda-two", "exact PLDA, 100 dimensions", "halves_plda", {"n_components": 100, "ridge": 0.1}, "log_odds"),
+    Entry("plda-two", "exact PLDA, 100 dimensions", "halves_plda", {"n_components": 100, "ridge": 0.3}, "log_odds"),
     _LSA,
     _lsa("lsa50", 50),
     Entry("rule", "rule that learns nothing", "size_and_overlap"),
@@ -242,6 +257,7 @@ _MATCHING = (
                 metric="log_odds",
                 augment=True,
             ),
+            Entry("competing", "CVAE_ind, competing candidates", "cvae", _COMPETING, "log_odds", augment=True),
             *_MATCHING_BASELINES,
         ),
         n_seeds=5,

@@ -30,7 +30,7 @@ _CHOICE_NOTES = {
     ("links", "old-protocol"): "Settings were chosen on validation data, except those of CVAE_corr, the paper's.",
 }
 _CLUSTERING_NOTE = "Steps and the size of PCA were chosen on these very data: clustering has no validation part."
-_TERMS = ("total", "reconstruction", "singleton", "edge", "non_edge", "tau", "loss")
+_TERMS = ("total", "reconstruction", "singleton", "edge", "non_edge", "contrast", "tau", "loss")
 _OURS = ("ind", "corr", "ind+graph")
 
 # The runs of one task and recipe by model, in the order of the tables.

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse
 from torch import Tensor
 
@@ -184,7 +184,7 @@ class TrainingData:
             if self.weights is not None:
                 edge_weights *= self.weights[picked]
         return Batch(
-            rows=self._rows(vertices, step),
+            rows=self.rows(vertices, step),
             vertices=vertices,
             n_drawn=len(drawn),
             drawn=slice(0, len(drawn)),
@@ -192,6 +192,27 @@ class TrainingData:
             edges=None if positions is None else torch.from_numpy(positions),
             edge_weights=None if edge_weights is None else torch.from_numpy(edge_weights.astype(np.float32)),
         )
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """The graph as a symmetric matrix."""
+        edges = np.empty((0, 2), np.int64) if self.edges is None else self.edges
+        both = np.concatenate([edges, edges[:, ::-1]])
+        return sparse.csr_array((np.ones(len(both), np.int8), both.T), shape=(self.n_vertices, self.n_vertices))
+
+    def exclude(self, batch: "Batch", *, disjoint: bool) -> Bool[Tensor, "edges edges"]:
+        """Return which first ends of a batch's edges do not compete for which second ends.
+
+        A point and its neighbours do not, except along the edge itself. If `disjoint`, points that have a feature in
+        common do not either.
+        """
+        first, second = batch.edges.T  # pyright: ignore[reportOptionalMemberAccess]
+        left, right = batch.vertices[first.numpy()], batch.vertices[second.numpy()]
+        excluded = torch.from_numpy((self.adjacency[left][:, right].toarray() != 0) | (left[:, None] == right))
+        if disjoint:
+            present = batch.rows.map(lambda values: (values != 0).to(values.dtype)).dense()
+            excluded |= present[first] @ present[second].T > 0
+        return excluded.fill_diagonal_(False)
 
     def draw_pairs(self, step: int, n_drawn: int, n_pairs: int | None) -> Int[np.ndarray, "pairs 2"]:
         """Draw pairs i < j of the drawn vertices for the non-edge term: all of them, or so many with replacement."""
@@ -204,7 +225,8 @@ class TrainingData:
         second = generator.integers(0, n_drawn - 1, wanted)
         return np.stack([first, second + (second >= first)], axis=1)
 
-    def _rows(self, vertices: np.ndarray, step: int) -> Rows:
+    def rows(self, vertices: Int[np.ndarray, " vertices"], step: int) -> Rows:
+        """Return the features of vertices, drawn anew for this step if there is `augment`."""
         if self.augment is None:
             return self.table.rows(vertices)
         # a stream of its own: which pairs are drawn must not depend on what their features are
@@ -262,6 +284,8 @@ class Batch:
         For each of these vertices, the weight of its KL given its parent.
     is_inferred
         Whether the forest is one that posteriors are inferred along, rather than of training.
+    excluded
+        Which first ends of the edges (rows) do not compete for which second ends (columns).
     """
 
     rows: Rows
@@ -276,6 +300,7 @@ class Batch:
     forest: OrderedForest | None = None
     forest_weights: Float[Tensor, " distinct"] | None = None
     is_inferred: bool = False
+    excluded: Bool[Tensor, "edges edges"] | None = None
 
     def share(self, worker: int, n_workers: int) -> "Batch":
         """Return one worker's share; the mean of the shares' estimates is the estimate of the whole."""
@@ -287,6 +312,8 @@ class Batch:
         if self.edges is not None and self.edge_weights is not None:
             mine = cut(len(self.edges))
             changes |= {"edges": self.edges[mine], "edge_weights": n_workers * self.edge_weights[mine]}
+            if self.excluded is not None:
+                changes["excluded"] = self.excluded[mine, mine]
         if self.pairs is not None:
             changes |= {"pairs": self.pairs[cut(len(self.pairs))], "pair_weight": n_workers * self.pair_weight}
         if self.forest_weights is not None:
@@ -300,13 +327,13 @@ class Batch:
         """Move the batch to a device."""
         if device.type == "cpu":
             return self
-        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs", "forest_weights")
+        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs", "forest_weights", "excluded")
         moved = {name: getattr(self, name).to(device) for name in names if getattr(self, name) is not None}
         return replace(self, **moved)
 
     def vertices_of(self, name: str, draws: Int[np.ndarray, " draws"]) -> list[int]:
         """Return the vertices behind some draws of a term, to name them in an error."""
-        ends = {"edge": self.edges, "non_edge": self.pairs}.get(name)
+        ends = {"edge": self.edges, "contrast": self.edges, "non_edge": self.pairs}.get(name)
         start = 0 if name == "singleton" and self.forest is not None else self.drawn.start
         positions = draws + start if ends is None else np.unique(ends.cpu().numpy()[draws])
         return self.vertices[positions].tolist()

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from corrvae.model.batch import Batch
+from corrvae.model.batch import Batch, TrainingData
+from corrvae.model.linear import solve_edges
 from corrvae.model.objectives import Terms, singleton_kl
 from corrvae.model.prior import LearnedTau, PairPrior, check_tau
 from corrvae.nn import Decoder, Encoder, FeatureTable, InputTransform, Likelihood, Marginals, Rows, make_likelihood
@@ -100,6 +101,19 @@ class CorrelatedModel(nn.Module):
             with torch.no_grad():
                 layers[-1].bias.copy_(torch.from_numpy(outputs))
 
+    def start_linear(self, data: TrainingData, *, seed: int = 0) -> None:
+        """Set encoder, standard deviations and tau per dimension to the linear model in closed form."""
+        encoder: Any = self.encoder
+        solution = solve_edges(data, self.inputs, encoder.n_components, seed=seed)
+        dim = len(solution.correlation)
+        learned = self.tau if isinstance(self.tau, LearnedTau) and self.tau.raw.ndim == 1 else None
+        scale, stddev, tau = solution.marginals(self.tau_values(dim) if learned is None else None)
+        weight = solution.directions * scale
+        parts = (weight, -solution.mean @ weight, stddev)
+        encoder.start_linear(*(torch.from_numpy(part).float() for part in parts))
+        if learned is not None:
+            learned.start_at(torch.from_numpy(tau))
+
     def autoencode(self, batch: Batch, generator: torch.Generator | None) -> Autoencoded:
         """Encode all vertices of a batch, and decode a sample z = mu + s noise of the drawn ones."""
         rows = self.inputs(batch.rows, generator)
@@ -152,6 +166,7 @@ def build_model(
     normalize: str = "none",
     dropout: float = 0.0,
     min_stddev: float = 1e-4,
+    init: str = "random",
     seed: int = 0,
 ) -> CorrelatedModel:
     """Build the networks with parameters drawn from a seed, in evaluation mode.
@@ -172,13 +187,15 @@ def build_model(
         What is done to features before the encoder reads them.
     min_stddev
         Least standard deviation of a posterior.
+    init
+        With "linear" the encoder has an affine path beside its hidden layers, for `CorrelatedModel.start_linear`.
     seed
         Of the initial parameters.
     """
     # Modules draw from torch's global generator in its default type; both belong to the caller and stay as they are.
     with torch.random.fork_rng(devices=[]), _single_precision(), torch.inference_mode(False):
         torch.default_generator.manual_seed(seed)
-        encoder = Encoder(n_features, n_components, hidden=hidden, floor=min_stddev)
+        encoder = Encoder(n_features, n_components, hidden=hidden, floor=min_stddev, skip=init == "linear")
         decoder = Decoder(n_components, n_features, hidden=tuple(hidden)[::-1])
         family.build(n_features, n_components, normalize=normalize, dropout=dropout)
         if isinstance(tau, str):

@@ -7,6 +7,7 @@ close to 1.
 - VAE: E log p - mean_i KL_i
 - CVAE: VAE - (1/n) sum_e w_e T_e
 - CVAE_corr: CVAE - gamma_kl mean_i KL_i - gamma_mi (2/n^2) sum_{i<j} I_ij
+- With candidates that compete: any of these + contrast mean_e log softmax_j(log-odds / T), a bound on log p(G given X)
 """
 
 from dataclasses import dataclass, field
@@ -15,13 +16,13 @@ from math import log
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from corrvae.model.prior import PairPrior
 from corrvae.nn import Marginals
 
-TERMS = ("reconstruction", "singleton", "edge", "non_edge", "total")
+TERMS = ("reconstruction", "singleton", "edge", "non_edge", "contrast", "total")
 
 
 @final
@@ -145,6 +146,43 @@ def mutual_information(pre_activation: Float[Tensor, "pairs dim"]) -> Float[Tens
     tensor([0.5108])
     """
     return log_cosh(pre_activation).sum(1)
+
+
+def log_odds_block(first: Marginals, second: Marginals, tau: Float[Tensor, "*dim"]) -> Float[Tensor, "firsts seconds"]:
+    """Compute the log-odds of a link for every pair of two sets, up to a constant, at the sets' mean variances.
+
+    With one u = 1 - s^2 for all points of a dimension, D = 1 - tau^2 u^2, the sum over dimensions of
+    (2 tau m_i m_j - tau^2 u (m_i^2 + m_j^2)) / (2 D) is one matrix product. Scores of trained models use each point's
+    own variance (`corrvae.scoring`).
+
+    Examples
+    --------
+    >>> points = Marginals.of(torch.tensor([[1.0], [-1.0]]), torch.full((2, 1), 0.6))
+    >>> log_odds_block(points, points, torch.tensor(0.5))
+    tensor([[ 0.3788, -0.7353],
+            [-0.7353,  0.3788]])
+    """
+    u = 1.0 - torch.cat([first.stddev, second.stddev]).clamp(max=1.0).square().mean(0)
+    tau = tau.to(u)
+    D = 1.0 - (tau * u).square()
+    own = 0.5 * tau.square() * u / D
+    x, y = (torch.mv(points.mean.square(), own) for points in (first, second))
+    return (first.mean * (tau / D)) @ second.mean.T - x[:, None] - y
+
+
+def competition(scores: Float[Tensor, "pairs pairs"], excluded: Bool[Tensor, "pairs pairs"]) -> Float[Tensor, " pairs"]:
+    """Compute the log-probability of each pair i (the diagonal) among all j that it competes with, from either side.
+
+    The mean of log softmax_j(scores_ij) and log softmax_j(scores_ji) at j = i, without excluded pairs. With log-odds as
+    scores this bounds the mutual information of the two ends of an edge (InfoNCE).
+
+    Examples
+    --------
+    >>> competition(torch.zeros(2, 2), torch.zeros(2, 2, dtype=torch.bool))
+    tensor([-0.6931, -0.6931])
+    """
+    scores = scores.masked_fill(excluded, -torch.inf)
+    return scores.diagonal() - 0.5 * (scores.logsumexp(0) + scores.logsumexp(1))
 
 
 def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

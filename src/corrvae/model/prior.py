@@ -117,6 +117,11 @@ class LearnedTau(nn.Module):
         shape = () if n_components is None else (n_components,)
         self.raw = nn.Parameter(torch.full(shape, atanh(start / (1.0 - _MARGIN)), dtype=torch.float64).float())
 
+    def start_at(self, tau: Float[Tensor, " dim"]) -> None:
+        """Set tau."""
+        with torch.no_grad():
+            self.raw[: len(tau)] = (tau / (1.0 - _MARGIN)).atanh()
+
     def forward(self) -> Float[Tensor, "*dim"]:
         """Return tau in float64 on the CPU: 1 - tau must keep its digits."""
         return (1.0 - _MARGIN) * self.raw.to("cpu", torch.float64).tanh()

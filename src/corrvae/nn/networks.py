@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -56,6 +56,8 @@ class Encoder(nn.Module):
         Widths of the hidden layers.
     floor
         Smallest standard deviation, so that it cannot collapse to zero.
+    skip
+        Whether an affine map of the features is added to the mean, beside the hidden layers.
 
     Examples
     --------
@@ -66,7 +68,13 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, n_features: int, n_components: int, *, hidden: Sequence[int] = (300,), floor: float = 1e-4
+        self,
+        n_features: int,
+        n_components: int,
+        *,
+        hidden: Sequence[int] = (300,),
+        floor: float = 1e-4,
+        skip: bool = False,
     ) -> None:
         super().__init__()
         if floor <= 0:
@@ -74,13 +82,37 @@ class Encoder(nn.Module):
         widths = (*check_widths("hidden", hidden), 2 * n_components)
         self.n_components = n_components
         self.floor = floor
-        self.first = RowsLinear(n_features, widths[0])
+        # Rows are read once for both paths. Without hidden layers the encoder is affine anyway.
+        self.skip = n_components if skip and hidden else 0
+        self.first = RowsLinear(n_features, widths[0] + self.skip)
         self.rest = perceptron(widths, after_hidden=True)
 
     def forward(self, rows: Rows) -> Marginals:
         """Encode each row on its own."""
-        mean, spread = self.rest(self.first(rows)).chunk(2, dim=1)
+        read = self.first(rows)
+        outputs = self.rest(read[:, : read.shape[1] - self.skip])
+        mean, spread = outputs.chunk(2, dim=1)
+        if self.skip:
+            mean = mean + read[:, -self.skip :]
         return Marginals.of(mean, softplus(spread) + self.floor)
+
+    def start_linear(
+        self, weight: Float[Tensor, "features dim"], bias: Float[Tensor, " dim"], stddev: Float[Tensor, " dim"]
+    ) -> None:
+        """Set the weights so that at first the mean is affine in the features, and the standard deviation constant.
+
+        Needs `skip`, or no hidden layers.
+        """
+        n, dim = self.n_components, len(bias)
+        spread = (stddev - self.floor).clamp(min=1e-6).expm1().log()  # the inverse of softplus
+        with torch.no_grad():
+            last: Any = self.rest[-1] if self.skip else self.first
+            last.weight.zero_()
+            last.bias.zero_()
+            last.bias[n : n + dim] = spread
+            begin = len(self.first.bias) - self.skip if self.skip else 0
+            self.first.weight[:, begin : begin + dim] = weight
+            self.first.bias[begin : begin + dim] = bias
 
 
 @final

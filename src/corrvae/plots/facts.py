@@ -14,6 +14,7 @@ TERMS = {
     "singleton": "Singleton KL",
     "edge": "Edge term",
     "non_edge": "Non-edge term",
+    "contrast": "Competing candidates",
 }
 
 

@@ -1,6 +1,7 @@
 """What every posterior family can do."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +13,9 @@ from torch import nn
 from corrvae.graphs import CorrelationGraph
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.network import CorrelatedModel
-from corrvae.model.objectives import Terms
+from corrvae.model.objectives import Terms, competition, log_odds_block
 from corrvae.model.posterior import Posterior
-from corrvae.nn import FeatureTable
+from corrvae.nn import FeatureTable, Marginals
 
 
 class Family(BaseEstimator, nn.Module):
@@ -30,10 +31,17 @@ class Family(BaseEstimator, nn.Module):
         Whether it can be trained with edges only.
     conditions_on_graph : bool
         Whether posteriors depend on the graph between the points, which may then have vertices without features.
+    contrast : float
+        Weight of the term in which the other ends of a step's edges compete. A family that has this option adds the
+        term by `add_contrast`.
+    rivals : {"all", "disjoint"}
+        Which of them compete with the right one: all but neighbours, or only those without a feature in common.
     """
 
     needs_graph: ClassVar[bool] = False
     conditions_on_graph: ClassVar[bool] = False
+    contrast: float = 0.0
+    rivals: str = "all"
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
@@ -48,6 +56,11 @@ class Family(BaseEstimator, nn.Module):
         normalize, dropout
             What is done to features before the encoder reads them.
         """
+        if not 0 <= self.contrast < float("inf"):
+            raise ValueError(f"contrast must be finite and not negative, got {self.contrast}")
+        if self.rivals not in ("all", "disjoint"):
+            raise ValueError(f'rivals must be "all" or "disjoint", got {self.rivals!r}')
+        self.log_temperature = nn.Parameter(torch.zeros(())) if self.contrast else None
 
     def observe(self, data: TrainingData) -> None:
         """Learn what is to be known of the training data before the first step."""
@@ -66,7 +79,20 @@ class Family(BaseEstimator, nn.Module):
 
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw what a step needs; the same for the same data, seed and step."""
-        return data.draw(step)
+        batch = data.draw(step)
+        if not self.contrast or batch.edges is None:
+            return batch
+        return replace(batch, excluded=data.exclude(batch, disjoint=self.rivals == "disjoint"))
+
+    def add_contrast(self, terms: Terms, model: CorrelatedModel, marginals: Marginals, batch: Batch) -> Terms:
+        """Add mean_e log softmax_j(log-odds / T) over the edges of a batch, if the family has `contrast`."""
+        if batch.edges is None or batch.excluded is None or self.log_temperature is None:
+            return terms
+        first, second = (Marginals(marginals.joint[ends]) for ends in batch.edges.T)
+        scores = log_odds_block(first, second, model.tau_tensor(marginals.mean.shape[1])) / self.log_temperature.exp()
+        values = competition(scores, batch.excluded)
+        weights = torch.full_like(values, 1.0 / max(1, len(values)), requires_grad=False)
+        return terms.add("contrast", self.contrast, values, weights)
 
     @abstractmethod
     def terms(self, model: CorrelatedModel, batch: Batch, generator: torch.Generator | None = None) -> Terms:

@@ -16,11 +16,26 @@ class Independent(Family):
 
     The objective is E log p - KL - sum_e w_e T_e with T at rho = 0 (CVAE_ind), and E log p - KL without a graph (VAE).
 
+    Parameters
+    ----------
+    contrast : float
+        Weight of a further term, contrast * mean_e log softmax_j(log-odds / T) over the edges of a step, T learned: the
+        other end of an edge competes with those of the other edges, a bound on log p(G given X) beside the bound on
+        log p(X given G). Thousands, if pairs must be told from all others, as in matching.
+    rivals : {"all", "disjoint"}
+        Which of them compete: all but neighbours, or only those without a feature in common, for rows of items where
+        linked rows never share one (parts of one list).
+
     Examples
     --------
-    >>> Independent()
-    Independent()
+    >>> Independent(contrast=100.0)
+    Independent(contrast=100.0)
     """
+
+    def __init__(self, *, contrast: float = 0.0, rivals: str = "all") -> None:
+        super().__init__()
+        self.contrast = contrast
+        self.rivals = rivals
 
     def terms(self, model: CorrelatedModel, batch: Batch, generator: torch.Generator | None = None) -> Terms:
         """Return reconstruction, singleton and edge terms."""
@@ -34,4 +49,4 @@ def mean_field_terms(model: CorrelatedModel, batch: Batch, generator: torch.Gene
     if batch.edges is not None and batch.edge_weights is not None:
         prior = model.prior(marginals.mean)
         terms.add("edge", -1.0, edge_term(marginals, batch.edges, prior), batch.edge_weights)
-    return terms
+    return model.family.add_contrast(terms, model, marginals, batch)

@@ -44,6 +44,8 @@ class Pairwise(Family):
         What is done to features before the pair network reads them; ``None``: as for the encoder.
     pair_batch : int or None
         Pairs that a step draws for the mutual information; ``None``: all pairs of its rows.
+    contrast, rivals
+        As in `Independent`; the term reads the points' own posteriors.
 
     Examples
     --------
@@ -63,6 +65,8 @@ class Pairwise(Family):
         dropout: float | None = None,
         normalize: str | None = None,
         pair_batch: int | None = None,
+        contrast: float = 0.0,
+        rivals: str = "all",
     ) -> None:
         super().__init__()
         self.network = network
@@ -72,9 +76,12 @@ class Pairwise(Family):
         self.dropout = dropout
         self.normalize = normalize
         self.pair_batch = pair_batch
+        self.contrast = contrast
+        self.rivals = rivals
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
         """Make the pair network and, if it reads other inputs than the encoder, their transform."""
+        super().build(n_features, n_components, normalize=normalize, dropout=dropout)
         for name in ("gamma_kl", "gamma_mi"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
@@ -104,7 +111,7 @@ class Pairwise(Family):
 
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw vertices, edges, and pairs of the drawn vertices."""
-        batch = data.draw(step)
+        batch = super().draw(data, step)
         if batch.edges is None:
             return batch
         if batch.n_drawn < 2 <= data.n_vertices:
@@ -131,7 +138,8 @@ class Pairwise(Family):
         information = mutual_information(a[n_edges:])
         terms.add("edge", -1.0, edge, batch.edge_weights)
         weights = torch.full_like(information, batch.pair_weight, requires_grad=False)
-        return terms.add("non_edge", -self.gamma_mi, information, weights)
+        terms.add("non_edge", -self.gamma_mi, information, weights)
+        return self.add_contrast(terms, model, marginals, batch)
 
     def _prepare(self, model: CorrelatedModel, rows: Rows, marginals: Marginals | None) -> Tensor:
         """Return what the pair network needs of each row: of its features, or of the encoder's mean."""
