@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 
+from corrvae import CorrelatedVAE
 from corrvae.errors import FolderError
 from corrvae.plots import draw_embedding, draw_map, page, write_page
 from corrvae.plots.facts import as_words, describe, link_metric
@@ -71,6 +72,14 @@ def test_runs_of_every_kind_have_a_page(tmp_path):
     assert "overfits" in parse(write(trained(validation=0.3), tmp_path / "a.html")).words
     plain = parse(write(trained(graph=False), tmp_path / "b.html"))
     assert [section["id"] for section in plain.all("section")] == ["map", "training", "uncertainty"]
+
+
+def test_a_run_that_ends_on_all_rows_has_a_page_with_its_choices(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    model = CorrelatedVAE(2, hidden=(4,), patience=1, warmup_steps=2, random_state=0).fit(X)
+    assert len(model.history_["validation_total"]) < model.history_.n_rows
+    words = parse(write(model, tmp_path / "page.html")).words
+    assert all(choice.why in words for choice in model.choices_)
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path):

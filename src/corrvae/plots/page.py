@@ -211,8 +211,9 @@ def _training_section(model: CorrelatedVAE) -> dict[str, Any] | None:
         if not np.nan_to_num(history[term]).any():  # a model that lacks a term has zeros there
             continue
         curves = {"training": (history["step"], history[term])}
-        if f"validation_{term}" in history:
-            curves["validation"] = (history["step"], history[f"validation_{term}"])
+        if f"validation_{term}" in history:  # which ends where training goes on with all rows
+            values = history[f"validation_{term}"]
+            curves["validation"] = (history["step"][: len(values)], values)
         heading = TERMS.get(term, term.replace("_", " "))
         ends = f"{heading} along the steps of training, from {history[term][0]:.4g} to {history[term][-1]:.4g}."
         figures.append((draw_curves(curves, title=heading), ends))

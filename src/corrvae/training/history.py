@@ -14,7 +14,8 @@ class History(Mapping[str, np.ndarray]):
 
     ``step``, ``epoch`` and ``seconds`` are the time. ``reconstruction``, ``singleton``, ``edge``, ``non_edge`` and
     ``total`` are means over the steps since the previous evaluation, per vertex. The same names after ``validation_``
-    are those of the validation data, in the proportions that they have in training. ``tau`` is there if it is learned.
+    are those of the validation data, in the proportions that they have in training; these columns are shorter if
+    training ends on all rows. ``tau`` is there if it is learned.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class History(Mapping[str, np.ndarray]):
         return len(self.columns.get("step", ()))
 
     def append(self, row: Mapping[str, float]) -> None:
-        """Add an evaluation; each has the same columns."""
+        """Add an evaluation."""
         for name, value in row.items():
             self.columns.setdefault(name, []).append(value)
 
