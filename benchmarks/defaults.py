@@ -89,6 +89,10 @@ def citeseer(seed: int) -> Methods:
         model, seconds = _fitted(seed, X, graph)
         return row(model.transform(X), _fitted(seed, X, split.train)[0].transform(X), seconds)
 
+    def joint() -> Row:
+        model, seconds = _fitted(seed, X, graph, family="joint")
+        return row(model.embedding_, _fitted(seed, X, split.train, family="joint")[0].embedding_, seconds)
+
     def plain() -> Row:
         model, seconds = _fitted(seed, X)
         return row(model.transform(X), model.transform(X), seconds)
@@ -96,6 +100,7 @@ def citeseer(seed: int) -> Methods:
     size = _size(X)
     return {
         "defaults": correlated,
+        "joint": joint,
         "VAE": plain,
         "PCA": lambda: row(*[PCA(size, random_state=seed).fit_transform(X.toarray())] * 2),
         "LSA": lambda: row(*[_lsa(X, size)] * 2),

@@ -145,4 +145,6 @@ def test_groups_stay_groups(tmp_path):
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")
     assert again.ids_[again.graph_.is_group].tolist() == ["house"]
+    assert "house" not in again.kneighbors(ids=["p0"], n_neighbors=40).ids
+    assert "house" in again.kneighbors(ids=["p0"], n_neighbors=40, candidates=again.ids_).ids
     assert again.posterior(graph=[("zoe", "house")]).ids.tolist()[-2:] == ["house", "zoe"]

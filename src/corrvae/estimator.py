@@ -526,14 +526,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         if not isinstance(self.model_.family, Independent):
             raise ValueError(f'only a model with family="independent" can be propagated, not {self.family!r}')
-        family, other = Joint(n_forests=n_forests), copy(self)
-        other.family, other.model_ = family, deepcopy(self.model_)
-        other.model_.family = make_family(family)
-        other.model_.family.build(
+        built, other = Joint(n_forests=n_forests), copy(self)
+        built.build(
             self.n_features_in_, self.embedding_.shape[1], normalize=self.normalize_, dropout=float(self.dropout)
         )
         n_cut = 0.0 if self.weights_ is None else float(self.weights_.sum())
-        other.model_.family.cut_per_row.fill_(n_cut / len(self.embedding_))
+        built.cut_per_row.fill_(n_cut / len(self.embedding_))
+        other.family, other.model_ = Joint(n_forests=n_forests), deepcopy(self.model_)
+        other.model_.family = built.eval()
         other._posterior = other._condition()
         other.embedding_, other.stddev_ = other._posterior.mean, other._posterior.stddev
         return other
@@ -768,7 +768,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The score: "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of two
             blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better.
         candidates : array of ids, or None
-            Training rows to search among; ``None``: all.
+            Training rows to search among; ``None``: all but groups.
         exclude : "self", CorrelationGraph or None
             What queries leave out: themselves, or themselves and their neighbours in a graph, such as `graph_`. By
             default training rows leave out themselves.
@@ -783,6 +783,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
         score, training = make_metric(metric), self.posterior()
+        if candidates is None and self.graph_ is not None and self.graph_.has_groups:
+            candidates = self.ids_[~self.graph_.is_group]
         among = training if candidates is None else training.take(training.distinct_positions(candidates, "candidates"))
         if not len(among):
             raise ValueError("there are no candidates")
