@@ -154,7 +154,7 @@ class TrainingData:
         if self.sample_weights is not None:
             weights *= self.sample_weights[vertices[:n_drawn]].astype(np.float32)
         return Batch(
-            rows=self._rows(vertices[: np.count_nonzero(has_row)], step),
+            rows=self.rows(vertices[: np.count_nonzero(has_row)], step),
             vertices=vertices,
             n_drawn=n_drawn,
             drawn=slice(0, n_drawn),
