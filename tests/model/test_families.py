@@ -38,6 +38,7 @@ def test_options_are_parameters_as_in_scikit_learn():
         "network": "metric",
         "gamma_kl": 1.0,
         "gamma_mi": 10.0,
+        "inputs": "features",
         "hidden": None,
         "dropout": None,
         "normalize": None,

@@ -27,6 +27,7 @@ from corrvae.experiments.sources import data_files, small_world
 from corrvae.graphs import CorrelationGraph, graph_features, heuristics, split_edges
 from corrvae.model import Posterior
 from corrvae.scoring import METRICS, Metric, make_metric, rank
+from corrvae.scoring.links import read_graph
 
 # What each heuristic may choose on validation edges.
 HEURISTICS: dict[str, list[dict[str, float]]] = {
@@ -163,7 +164,9 @@ def rank_edges(
     vertices, others = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
     ranks = rank(posterior, posterior, metric, pairs, exclude=left_out)[0]
     candidates = known.n_vertices - np.diff(left_out.indptr)[vertices].astype(np.int64)
-    if metric.name in METRICS:  # continuous scores are equal where points are; a second ranking would cost minutes
+    if read_graph(posterior, posterior, metric) is not None:
+        above = ranks - 1
+    elif metric.name in METRICS:  # continuous scores are equal where points are; a second ranking would cost minutes
         above = ranks - _equal_points(posterior, left_out, vertices, others)
     else:
         flipped = replace(metric, larger_is_better=not metric.larger_is_better)

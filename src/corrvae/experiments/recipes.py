@@ -186,9 +186,24 @@ def _graph_model(settings: Settings) -> Entry:
 
 
 _LINKS_MODELS = _models(_LINKS_PAPER, _perceptron(1000.0, 1000.0))
+_LINKS_GRAPH = Entry(
+    "corr+graph",
+    "CVAE_corr, graph inputs",
+    "cvae",
+    {
+        **_MULTINOMIAL,
+        "max_steps": 2000,
+        "family": "pairwise",
+        "family__inputs": "graph",
+        "family__gamma_kl": 0.0,
+        "family__gamma_mi": 1.0,
+    },
+    "log_odds",
+)
 _LINKS_ALL = (
     *_models({**_MULTINOMIAL, "max_steps": 30_000}, {})[:2],
     _LINKS_MODELS[2],
+    _LINKS_GRAPH,
     _graph_model({**_MULTINOMIAL, "max_steps": 9_000}),
     *_LINK_BASELINES,
 )

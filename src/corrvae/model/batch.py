@@ -277,6 +277,9 @@ class Batch:
         Pairs of drawn vertices for the non-edge term, as positions in `rows`.
     pair_weight
         Factor that makes the sum of I over them an estimate of (2/n^2) sum_{i<j} I_ij.
+    phi, is_open
+        For families that read the graph: pair features of each edge drawn and of other candidates of its first end, and
+        which of these there are.
     forest
         A forest of the distinct vertices, which then are rows and, after them, vertices without one; its `edges` are
         those cut between blocks.
@@ -297,6 +300,8 @@ class Batch:
     edge_weights: Float[Tensor, " edges"] | None = None
     pairs: Int[Tensor, "pairs 2"] | None = None
     pair_weight: float = 0.0
+    phi: Float[Tensor, "edges candidates features"] | None = None
+    is_open: Bool[Tensor, "edges candidates"] | None = None
     forest: OrderedForest | None = None
     forest_weights: Float[Tensor, " distinct"] | None = None
     is_inferred: bool = False
@@ -314,6 +319,9 @@ class Batch:
             changes |= {"edges": self.edges[mine], "edge_weights": n_workers * self.edge_weights[mine]}
             if self.excluded is not None:
                 changes["excluded"] = self.excluded[mine, mine]
+        for name in ("phi", "is_open"):
+            if getattr(self, name) is not None and self.edges is not None:
+                changes[name] = getattr(self, name)[cut(len(self.edges))]
         if self.pairs is not None:
             changes |= {"pairs": self.pairs[cut(len(self.pairs))], "pair_weight": n_workers * self.pair_weight}
         if self.forest_weights is not None:
@@ -327,7 +335,17 @@ class Batch:
         """Move the batch to a device."""
         if device.type == "cpu":
             return self
-        names = ("rows", "vertex_weights", "edges", "edge_weights", "pairs", "forest_weights", "excluded")
+        names = (
+            "rows",
+            "vertex_weights",
+            "edges",
+            "edge_weights",
+            "pairs",
+            "phi",
+            "is_open",
+            "forest_weights",
+            "excluded",
+        )
         moved = {name: getattr(self, name).to(device) for name in names if getattr(self, name) is not None}
         return replace(self, **moved)
 

@@ -381,6 +381,11 @@ class FeatureTable:
         n_rows, n_columns = matrix.shape  # pyright: ignore[reportGeneralTypeIssues]
         self.shape: tuple[int, int] = (int(n_rows) if rows is None else len(rows), int(n_columns))
 
+    @property
+    def matrix(self) -> np.ndarray | sparse.csr_array:
+        """The rows of X that make up the table, as they are."""
+        return self._matrix if self._chosen is None else self._matrix[self._chosen]
+
     def numbers(self, indices: Int[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
         """Return which rows of X the rows at these positions are."""
         return indices if self._chosen is None else self._chosen[indices]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from corrvae.estimator import CorrelatedVAE
+from corrvae.model.families import EvidencePosterior
 
 # The terms of the objective, in the order they are shown, with their names for people.
 TERMS = {
@@ -52,9 +53,10 @@ def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
 
 
 def link_metric(model: CorrelatedVAE, *, features_given: bool = False) -> str:
-    """Return the score to judge links by: expected distance where correlations can be computed, otherwise log-odds."""
-    has_features = features_given or model.features_ is not None
-    return "expected_distance" if has_features and model.posterior().searchable.is_correlated else "log_odds"
+    """Return the score to judge links by: expected distance where a pair network reads features, otherwise log-odds."""
+    points, has_features = model.posterior().searchable, features_given or model.features_ is not None
+    reads_features = has_features and points.is_correlated and not isinstance(points, EvidencePosterior)
+    return "expected_distance" if reads_features else "log_odds"
 
 
 def as_words(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from corrvae.model.families.base import Family as Family
+from corrvae.model.families.evidence import EvidencePosterior as EvidencePosterior
 from corrvae.model.families.independent import Independent as Independent
 from corrvae.model.families.joint import Joint as Joint
 from corrvae.model.families.pairwise import Pairwise as Pairwise

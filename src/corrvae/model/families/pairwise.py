@@ -10,12 +10,20 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from corrvae.graphs import CorrelationGraph
+from corrvae.graphs.pair_features import PairFeatures, RowDirections
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.families.base import Family
+from corrvae.model.families.evidence import (
+    EvidencePosterior,
+    draw_with_candidates,
+    pool_of,
+    row_sizes,
+)
 from corrvae.model.network import CorrelatedModel, evaluation_mode
 from corrvae.model.objectives import Terms, edge_term, mutual_information
 from corrvae.model.posterior import Posterior
 from corrvae.nn import PAIR_NETWORKS, DenseRows, FeatureTable, InputTransform, Marginals, PairNetwork, Rows
+from corrvae.nn.pair_evidence import PairEvidence
 
 # Pairs evaluated at a time.
 _PAIRS = 8192
@@ -46,6 +54,12 @@ class Pairwise(Family):
         Pairs that a step draws for the mutual information; ``None``: all pairs of its rows.
     contrast, rivals
         As in `Independent`; the term reads the points' own posteriors.
+    inputs : {"features", "graph"}
+        What the correlation of a pair is read from. "features": the two rows, as in the paper. "graph": what short
+        paths, degrees and the likeness of rows tell of the pair (`corrvae.graphs.PairFeatures`), rho = tanh(b + c s).
+        The log-odds s of a link are fitted first, on links that are hidden from the features, so that
+        ``metric="log_odds"`` finds links of vertices whose other links are known; b and c are trained with the encoder.
+        `network`, `hidden`, `dropout`, `normalize` and `pair_batch` are then not used.
 
     Examples
     --------
@@ -67,6 +81,7 @@ class Pairwise(Family):
         pair_batch: int | None = None,
         contrast: float = 0.0,
         rivals: str = "all",
+        inputs: str = "features",
     ) -> None:
         super().__init__()
         self.network = network
@@ -78,6 +93,7 @@ class Pairwise(Family):
         self.pair_batch = pair_batch
         self.contrast = contrast
         self.rivals = rivals
+        self.inputs = inputs
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
         """Make the pair network and, if it reads other inputs than the encoder, their transform."""
@@ -87,6 +103,11 @@ class Pairwise(Family):
                 raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
         if self.pair_batch is not None and self.pair_batch < 1:
             raise ValueError(f"pair_batch must be positive, got {self.pair_batch}")
+        if self.inputs not in ("features", "graph"):
+            raise ValueError(f'inputs must be "features" or "graph", got {self.inputs!r}')
+        if self.inputs == "graph":
+            self.evidence = PairEvidence(n_components)
+            return
         self.pair_network = self._make_network(n_features, n_components)
         if self.pair_network.reads_means and self.normalize not in (None, normalize):
             raise ValueError(
@@ -109,8 +130,18 @@ class Pairwise(Family):
             raise TypeError(f"network made a {type(made).__name__}, which is not a corrvae.nn.PairNetwork")
         return made
 
+    def observe(self, data: TrainingData) -> None:
+        """With graph inputs, fit the log-odds of links on links that are hidden from their features."""
+        if self.inputs == "graph" and data.n_edges:
+            pool = pool_of(data)
+            rows = np.flatnonzero(pool.competes)
+            if len(rows):
+                self.evidence.start(pool.phi[rows], pool.is_open[rows], np.random.default_rng((data.seed, 6)))
+
     def draw(self, data: TrainingData, step: int) -> Batch:
-        """Draw vertices, edges, and pairs of the drawn vertices."""
+        """Draw vertices, edges, and pairs of the drawn vertices; or hidden edges with their candidates."""
+        if self.inputs == "graph":
+            return draw_with_candidates(data, step)
         batch = super().draw(data, step)
         if batch.edges is None:
             return batch
@@ -123,6 +154,9 @@ class Pairwise(Family):
     def terms(self, model: CorrelatedModel, batch: Batch, generator: torch.Generator | None = None) -> Terms:
         """Return reconstruction, singleton, edge and non-edge terms; without a graph those of a VAE."""
         rows, marginals, terms, kl = model.autoencode(batch, generator)
+        if batch.phi is not None:
+            terms.add("singleton", -1.0 - self.gamma_kl, kl, batch.vertex_weights)
+            return self._graph_terms(model, batch, marginals, terms)
         if batch.edges is None or batch.edge_weights is None or batch.pairs is None:
             return terms.add("singleton", -1.0, kl, batch.vertex_weights)
         terms.add("singleton", -1.0 - self.gamma_kl, kl, batch.vertex_weights)
@@ -140,6 +174,20 @@ class Pairwise(Family):
         weights = torch.full_like(information, batch.pair_weight, requires_grad=False)
         terms.add("non_edge", -self.gamma_mi, information, weights)
         return self.add_contrast(terms, model, marginals, batch)
+
+    def _graph_terms(self, model: CorrelatedModel, batch: Batch, marginals: Marginals, terms: Terms) -> Terms:
+        """Add the terms of edges that are hidden from their features, and of candidates without a link."""
+        edges, phi, is_open = batch.edges, batch.phi, batch.is_open
+        assert edges is not None
+        assert phi is not None
+        assert is_open is not None
+        assert batch.edge_weights is not None
+        a = self.evidence.pre_activation(self.evidence(phi))
+        terms.add("edge", -1.0, edge_term(marginals, edges, model.prior(marginals.mean), a[:, 0]), batch.edge_weights)
+        others = is_open[:, 1:]
+        information = mutual_information(a[:, 1:].flatten(0, 1)).view_as(others)
+        mean = (information * others).sum(1) / others.sum(1).clamp(min=1)
+        return terms.add("non_edge", -self.gamma_mi, mean, torch.full_like(mean, batch.pair_weight))
 
     def _prepare(self, model: CorrelatedModel, rows: Rows, marginals: Marginals | None) -> Tensor:
         """Return what the pair network needs of each row: of its features, or of the encoder's mean."""
@@ -161,7 +209,22 @@ class Pairwise(Family):
         graph: CorrelationGraph | None = None,
     ) -> Posterior:
         """Return the posterior of rows whose marginals are known."""
+        if self.inputs == "graph":
+            features = self._pair_features(table, len(mean), graph)
+            return EvidencePosterior(
+                self.evidence, features, mean, stddev, ids=ids, tau=model.tau_values(mean.shape[1])
+            )
         return PairwisePosterior(model, self, table, mean, stddev, ids=ids, tau=model.tau_values(mean.shape[1]))
+
+    def _pair_features(self, table: FeatureTable | None, n_rows: int, graph: CorrelationGraph | None) -> PairFeatures:
+        """Return the features of pairs of rows; they are kept for the next call with the same table and graph."""
+        matrix = np.zeros((n_rows, 1)) if table is None else table.matrix
+        kept = getattr(self, "_kept", None)
+        if kept is None or kept[0] is not graph or kept[1] is not matrix:
+            edges = np.empty((0, 2), np.int64) if graph is None else graph.edges
+            features = PairFeatures(CorrelationGraph(edges, n_rows), RowDirections(matrix)(matrix), row_sizes(matrix))
+            self._kept = kept = (graph, matrix, features)
+        return kept[2]
 
 
 @final
