@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from corrvae.estimator import load as load
     from corrvae.graphs import CorrelationGraph as CorrelationGraph
     from corrvae.graphs import spanning_weights as spanning_weights
+    from corrvae.model.adaptive import AdaptiveForests as AdaptiveForests
     from corrvae.model.families import Independent as Independent
     from corrvae.model.families import Joint as Joint
     from corrvae.model.families import Pairwise as Pairwise
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
+    "AdaptiveForests": "corrvae.model.adaptive",
     "CorrelatedVAE": "corrvae.estimator",
     "CorrelationGraph": "corrvae.graphs",
     "Independent": "corrvae.model.families",
@@ -28,7 +30,16 @@ _HOMES = {
     "load": "corrvae.estimator",
     "spanning_weights": "corrvae.graphs",
 }
-__all__ = ["CorrelatedVAE", "CorrelationGraph", "Independent", "Joint", "Pairwise", "load", "spanning_weights"]
+__all__ = [
+    "AdaptiveForests",
+    "CorrelatedVAE",
+    "CorrelationGraph",
+    "Independent",
+    "Joint",
+    "Pairwise",
+    "load",
+    "spanning_weights",
+]
 
 _logging.getLogger("corrvae").addHandler(_logging.NullHandler())
 

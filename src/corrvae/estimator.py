@@ -40,11 +40,13 @@ from corrvae.graphs import CorrelationGraph, sample_forest
 from corrvae.graphs.ids import VertexIds, id_array
 from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
+from corrvae.model.adaptive import AdaptiveForests, ForestAdapter, make_forests
 from corrvae.model.families import FAMILIES, Family, Independent, Joint, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
 from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
 from corrvae.scoring import (
+    EdgeSupport,
     LinkCalibration,
     Matches,
     Metric,
@@ -97,6 +99,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Distribution of the features given a latent point; "auto" chooses from the values in X.
     tau : float or {"auto", "learned", "learned_per_dimension"}
         Correlation of the prior along an edge, strictly between -1 and 1; "auto" is 0.9, a learned one begins at 0.99.
+    forests : {"uniform", "adaptive"} or corrvae.AdaptiveForests
+        How the weights of edges arise: "uniform" counts every maximal acyclic subgraph alike (by its conductances, if
+        there are any); "adaptive" lets edges that the posterior does not support lose their weight.
     hidden : tuple of int
         Widths of the encoder's hidden layers; the decoder has the same in reverse.
     init : {"random", "linear"}
@@ -153,7 +158,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     graph_ : CorrelationGraph or None
         The graph, its vertices in the same order.
     weights_ : ndarray or None
-        The weight of each of its edges in training: the spanning weight, or 0 at rows held out.
+        The weight of each of its edges in training: the spanning weight, or 0 at rows held out. With adaptive forests,
+        the weight that the edge ended with.
+    conductances_ : ndarray or None
+        With adaptive forests, the conductance that each edge ended with.
     tau_ : ndarray of shape (n_components,)
         The prior's correlation in each dimension.
     likelihood_, normalize_ : str
@@ -203,6 +211,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         family: Any = "independent",
         likelihood: Any = "auto",
         tau: float | str = "auto",
+        forests: Any = "uniform",
         hidden: Sequence[int] = (300,),
         init: Literal["random", "linear"] = "random",
         normalize: str = "auto",
@@ -228,6 +237,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.family = family
         self.likelihood = likelihood
         self.tau = tau
+        self.forests = forests
         self.hidden = hidden
         self.init = init
         self.normalize = normalize
@@ -369,6 +379,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             validation=prepared.validation,
             everything=prepared.everything,
             patience=None if chosen["patience"] is None else int(chosen["patience"]),
+            forests=make_forests(self.forests),
             device=self.device,
             callbacks=callbacks,
             identity=learner._identity(table, weights) if resumable else "",
@@ -425,6 +436,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if isinstance(self.likelihood, str):
             _check_choice("likelihood", self.likelihood, ("auto", *LIKELIHOODS))
         make_family(self.family)
+        make_forests(self.forests)
         given = self.validation_fraction != "auto" or not has_automatic_length(self.get_params(deep=False))
         if self.patience not in (None, "auto") and given and self.validation_fraction in (0, "auto"):
             raise ValueError(f"patience={self.patience} needs validation rows: set validation_fraction=0.1")
@@ -496,14 +508,57 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.ids_, self.graph_, self.weights_ = table.vertex_ids, table.graph, weights
         self._encoded = model.encode(self._table(table))
         self.features_ = own_copy(table.matrix)
+        self.conductances_ = None
+        adapter = self._forest_adapter(self.graph_)
+        if adapter is not None:
+            found = adapter.adapt(self._edge_terms())
+            self.weights_, self.conductances_ = found.weights, found.conductances
         self._posterior = self._condition()
         self.embedding_, self.stddev_, self.tau_ = self._posterior.mean, self._posterior.stddev, self._posterior.tau
         self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
 
+    def _forest_adapter(self, graph: CorrelationGraph | None) -> ForestAdapter | None:
+        options = make_forests(self.forests)
+        return None if options is None or graph is None or graph.n_edges == 0 else ForestAdapter(graph, options)
+
+    def _own_table(self) -> FeatureTable | None:
+        return None if self.features_ is None else self._table(Table(self.features_))
+
+    def _edge_terms(self) -> Float[np.ndarray, " edges"]:
+        return self.model_.edge_terms(self._encoded, self._own_table(), self.graph_)
+
     def _condition(self) -> Posterior:
         """Return the posterior of the training vertices, from their encodings."""
-        table = None if self.features_ is None else self._table(Table(self.features_))
-        return self.model_.family.posterior(self.model_, *self._encoded, table, self.ids_, self.graph_)
+        graph = self._weighted_graph
+        return self.model_.family.posterior(self.model_, *self._encoded, self._own_table(), self.ids_, graph)
+
+    @property
+    def _weighted_graph(self) -> CorrelationGraph | None:
+        """The training graph, with the conductances that adaptive forests ended with."""
+        if self.graph_ is None or self.conductances_ is None:
+            return self.graph_
+        return self.graph_.with_conductances(self.conductances_)
+
+    @property
+    def edge_support_(self) -> EdgeSupport:
+        """What the data say of every edge of the training graph: its weight, conductance and T, least supported first.
+
+        Examples
+        --------
+        >>> model = CorrelatedVAE(2, forests="adaptive", max_steps=3)
+        >>> model.fit(np.eye(4), graph=[(0, 1), (1, 2), (0, 2), (2, 3)]).edge_support_
+        EdgeSupport(4 edges)
+        """
+        check_is_fitted(self)
+        if self.graph_ is None:
+            raise ValueError("the model was trained without a graph")
+        given = self.graph_.conductances if self.conductances_ is None else self.conductances_
+        return EdgeSupport.of(
+            self.ids_[self.graph_.edges],
+            weights=self.weights_,
+            conductances=np.ones(self.graph_.n_edges) if given is None else given,
+            edge_terms=self._edge_terms(),
+        )
 
     # ---- inference
 
@@ -606,7 +661,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             table = align(table, graph, keep_bare=True)
             return family.infer(self.model_, self._table(table), table.graph, table.vertex_ids)
         n_known = len(self._encoded[0])
-        joined = join_known(table, graph, Known(self.ids_, n_known, self.graph_))
+        joined = join_known(table, graph, Known(self.ids_, n_known, self._weighted_graph))
         encoded = [part[joined.known_rows] for part in self._encoded]
         if table is not None:
             new = self.model_.encode(self._table(table))
@@ -725,7 +780,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         weights = check_weights(sample_weight, table.n_rows)
         masked = self.missing == "mask"
         prepared = prepare_data(table.matrix, table.graph, missing=masked, scaling=self._scaling, sample_weight=weights)
-        data = exhaustive(prepared.training, as_inferred=True)
+        data = prepared.training
+        adapter = self._forest_adapter(None if data.edges is None else data.graph)
+        if adapter is not None:
+            encoded = self.model_.encode(data.table)
+            data = data.adapt(adapter.adapt(self.model_.edge_terms(encoded, data.table, data.graph)))
+        data = exhaustive(data, as_inferred=True)
         found = float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
         if self._scaling.scale is None:
             return found
@@ -1170,6 +1230,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 arrays["graph.conductances"] = self.graph_.conductances
             if self.graph_.has_groups:
                 arrays["graph.is_group"] = self.graph_.is_group
+            if self.conductances_ is not None:
+                arrays["graph.adapted"] = self.conductances_
         features = self.features_ if store_features else None
         if isinstance(features, sparse.csr_array):
             arrays |= {f"features.{name}": getattr(features, name) for name in ("data", "indices", "indptr")}
@@ -1300,6 +1362,7 @@ def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
     estimator._posterior = None
     estimator.tau_ = model.tau_values(estimator.embedding_.shape[1])
     estimator.graph_, estimator.weights_ = None, None
+    estimator.conductances_ = arrays.get("graph.adapted")
     if fitted["graph"]:
         conductances = arrays.get("graph.conductances")
         estimator.graph_ = CorrelationGraph(
@@ -1340,6 +1403,8 @@ def _plain(value: Any) -> Any:
         options = {option: _plain(given) for option, given in value.get_params(deep=False).items()}
         own = name is None or any(isinstance(given, dict) and "own" in given for given in options.values())
         return {"own": _full_name(value)} if own else {"family": name, "options": options}
+    if isinstance(value, AdaptiveForests):
+        return {"options": {option: _plain(given) for option, given in value.get_params().items()}}
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None
     if callable(value):
@@ -1361,6 +1426,8 @@ def _revive(name: str, value: Any, own: Any) -> Any:
         if own is None:
             raise _OwnCodeError(f"the model was made with the {name} {value['own']}; pass it: load(..., {name}=...)")
         return own
+    if name == "forests":
+        return AdaptiveForests(**value["options"]) if isinstance(value, dict) else value
     known = {"likelihood": LIKELIHOODS, "family": FAMILIES}.get(name)
     named = value["family"] if isinstance(value, dict) else value
     if own is not None and value != "auto":

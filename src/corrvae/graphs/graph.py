@@ -474,6 +474,17 @@ class CorrelationGraph:
         entries = (np.concatenate([high, low]), np.concatenate([low, high]))
         return coo_array((np.concatenate([half, half]), entries), shape=(self.n_vertices, self.n_vertices)).tocsr()
 
+    def with_conductances(self, conductances: Float[np.ndarray, " edges"]) -> "CorrelationGraph":
+        """Return the same graph with these conductances, in the order of `edges`.
+
+        Examples
+        --------
+        >>> CorrelationGraph.from_edges([(0, 1), (1, 2)]).with_conductances(np.array([1.0, 0.5]))
+        CorrelationGraph(3 vertices, 2 edges, conductances)
+        """
+        checked = canon.check_conductances(conductances, self._edges, self._ids)
+        return self._from_canonical(self._edges, checked, self._ids, self._is_group)
+
     def _with_edges(self, keep: Shaped[np.ndarray, " edges"]) -> "CorrelationGraph":
         conductances = None if self._conductances is None else self._conductances[keep]
         return self._from_canonical(self._edges[keep], conductances, self._ids, self._is_group)

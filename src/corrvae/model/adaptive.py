@@ -12,7 +12,7 @@ stays closer to r0, and eta = 0 is the paper.
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Float
@@ -60,6 +60,22 @@ class AdaptiveForests(BaseEstimator):
     def eta_of(self, edge_terms: Float[np.ndarray, " edges"]) -> float:
         """Return eta for these edge terms."""
         return min(1.0, 1.0 / max(float(edge_terms.std()), 1e-12)) if self.eta == "auto" else float(self.eta)
+
+
+def make_forests(choice: Any) -> AdaptiveForests | None:
+    """Return how weights of edges follow the posterior; ``None`` if they do not.
+
+    Examples
+    --------
+    >>> make_forests("adaptive")
+    AdaptiveForests()
+    """
+    if isinstance(choice, str) and choice in ("uniform", "adaptive"):
+        return AdaptiveForests() if choice == "adaptive" else None
+    if not isinstance(choice, AdaptiveForests):
+        raise ValueError(f'forests must be "uniform", "adaptive" or corrvae.AdaptiveForests(...), got {choice!r}')
+    choice.check()
+    return choice
 
 
 @final

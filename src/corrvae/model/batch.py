@@ -17,6 +17,7 @@ from torch import Tensor
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.forests import ForestPiece, ForestSampler, OrderedForest
+from corrvae.model.adaptive import ForestWeights
 from corrvae.nn import FeatureTable, Rows
 
 Augment = Callable[[np.ndarray, np.random.Generator], np.ndarray | sparse.csr_array | sparse.csr_matrix]
@@ -74,6 +75,8 @@ class TrainingData:
         The edges' conductances, for families that draw forests.
     n_bare
         Vertices without a row; they come after the rows.
+    adapted
+        The distribution over forests that weights and conductances follow, if they are adapted to the posterior.
     augment
         Draws the features of rows again each time: a function of row numbers and a generator. The table's own entries
         are not read then.
@@ -101,6 +104,7 @@ class TrainingData:
     sample_weights: Float[np.ndarray, " vertices"] | None = None
     conductances: Float[np.ndarray, " edges"] | None = None
     n_bare: int = 0
+    adapted: ForestWeights | None = None
     augment: Augment | None = None
     batch_size: int = 64
     edge_batch_size: int = 256
@@ -124,6 +128,16 @@ class TrainingData:
         """Sum of the edges' weights."""
         return self.n_edges if self.weights is None else float(self.weights.sum())
 
+    @property
+    def graph(self) -> CorrelationGraph:
+        """The graph of all rows and of the vertices without one."""
+        edges = np.empty((0, 2), np.int64) if self.edges is None else self.edges
+        return CorrelationGraph(edges, self.n_vertices + self.n_bare, conductances=self.conductances)
+
+    def adapt(self, found: ForestWeights) -> "TrainingData":
+        """Return the same data under another distribution over forests."""
+        return replace(self, weights=found.weights, conductances=found.conductances, adapted=found)
+
     @cached_property
     def vertex_draws(self) -> Shuffled:
         """The vertices of each step."""
@@ -136,10 +150,15 @@ class TrainingData:
 
     @cached_property
     def forests(self) -> ForestSampler:
-        """The forests of the graph, of all rows and of the vertices without one."""
-        edges = np.empty((0, 2), np.int64) if self.edges is None else self.edges
-        n_vertices = self.n_vertices + self.n_bare
-        return ForestSampler(CorrelationGraph(edges, n_vertices, conductances=self.conductances))
+        """The forests of the graph."""
+        return ForestSampler(self.graph)
+
+    @property
+    def forest_cost(self) -> tuple[float, float] | None:
+        """KL of the adapted distribution over forests, per row, and how much it counts: 1 / eta."""
+        if self.adapted is None or self.adapted.eta == 0.0:
+            return None
+        return self.adapted.divergence / self.n_vertices, 1.0 / self.adapted.eta
 
     def draw_piece(self, step: int, piece: ForestPiece, n_pieces: int) -> "Batch":
         """Return a piece of a forest as a batch; the mean over all pieces is the whole forest."""
@@ -164,6 +183,7 @@ class TrainingData:
             forest=OrderedForest(place, piece.parents),
             forest_weights=torch.from_numpy(np.where(own, scale, 0.0).astype(np.float32)),
             is_inferred=self.as_inferred,
+            forest_cost=self.forest_cost,
         )
 
     def generator(self, step: int) -> np.random.Generator:
@@ -191,6 +211,7 @@ class TrainingData:
             vertex_weights=torch.from_numpy(weights),
             edges=None if positions is None else torch.from_numpy(positions),
             edge_weights=None if edge_weights is None else torch.from_numpy(edge_weights.astype(np.float32)),
+            forest_cost=self.forest_cost,
         )
 
     @cached_property
@@ -289,6 +310,8 @@ class Batch:
         Whether the forest is one that posteriors are inferred along, rather than of training.
     excluded
         Which first ends of the edges (rows) do not compete for which second ends (columns).
+    forest_cost
+        KL of an adapted distribution over forests, per vertex, and the factor of its term.
     """
 
     rows: Rows
@@ -306,6 +329,7 @@ class Batch:
     forest_weights: Float[Tensor, " distinct"] | None = None
     is_inferred: bool = False
     excluded: Bool[Tensor, "edges edges"] | None = None
+    forest_cost: tuple[float, float] | None = None
 
     def share(self, worker: int, n_workers: int) -> "Batch":
         """Return one worker's share; the mean of the shares' estimates is the estimate of the whole."""

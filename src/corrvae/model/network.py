@@ -9,14 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from corrvae.graphs import CorrelationGraph
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.linear import solve_edges
-from corrvae.model.objectives import Terms, singleton_kl
+from corrvae.model.objectives import Terms, edge_term, singleton_kl
 from corrvae.model.prior import LearnedTau, PairPrior, check_tau
 from corrvae.nn import Decoder, Encoder, FeatureTable, InputTransform, Likelihood, Marginals, Rows, make_likelihood
 
-# Rows encoded or decoded at a time.
-_ROWS = 4096
+# Rows encoded or decoded at a time, and edges.
+_ROWS, _EDGES = 4096, 2**16
 # A learned tau begins at the paper's value.
 _START = 0.99
 
@@ -73,7 +74,11 @@ class CorrelatedModel(nn.Module):
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Terms:
         """Return the objective's terms at a batch; `generator` draws latent noise and dropout."""
-        return self.family.terms(self, batch, generator)
+        terms = self.family.terms(self, batch, generator)
+        if batch.forest_cost is not None:
+            like, (divergence, factor) = batch.vertex_weights, batch.forest_cost
+            terms.add("forests", -factor, like.new_tensor([divergence]), like.new_ones(1))
+        return terms
 
     @property
     def device(self) -> torch.device:
@@ -137,6 +142,27 @@ class CorrelatedModel(nn.Module):
                 pieces.append(self.encoder(self.inputs(rows)).joint.cpu().numpy())
         mean, stddev = np.split(np.concatenate(pieces), 2, axis=1)
         return np.ascontiguousarray(mean), np.ascontiguousarray(stddev)
+
+    def edge_terms(
+        self,
+        encoded: tuple[Float[np.ndarray, "rows dim"], Float[np.ndarray, "rows dim"]],
+        table: FeatureTable | None,
+        graph: CorrelationGraph,
+    ) -> Float[np.ndarray, " edges"]:
+        """Return T of every edge, of posteriors that do not know the graph. Vertices beyond the rows have no features."""
+        unlinked = CorrelationGraph(np.empty((0, 2), np.int64), graph.n_vertices)
+        posterior = self.family.posterior(self, *encoded, table, None, unlinked)
+        marginals = Marginals.of(
+            *(torch.from_numpy(part.astype(np.float32)) for part in (posterior.mean, posterior.stddev))
+        )
+        found = np.empty(graph.n_edges)
+        with torch.no_grad():
+            prior = self.prior(marginals.mean)
+            for begin in range(0, graph.n_edges, _EDGES):
+                edges = graph.edges[begin : begin + _EDGES].copy()
+                a = torch.from_numpy(posterior.pre_activation(edges).astype(np.float32))
+                found[begin : begin + _EDGES] = edge_term(marginals, torch.from_numpy(edges), prior, a).numpy()
+        return found
 
     def decode(
         self,

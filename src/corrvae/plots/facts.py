@@ -16,6 +16,7 @@ TERMS = {
     "edge": "Edge term",
     "non_edge": "Non-edge term",
     "contrast": "Competing candidates",
+    "forests": "Divergence of forests",
 }
 
 

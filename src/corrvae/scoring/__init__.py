@@ -19,6 +19,7 @@ from corrvae.scoring.metrics import METRICS as METRICS
 from corrvae.scoring.metrics import Metric as Metric
 from corrvae.scoring.metrics import Points as Points
 from corrvae.scoring.metrics import make_metric as make_metric
+from corrvae.scoring.results import EdgeSupport as EdgeSupport
 from corrvae.scoring.results import Neighbors as Neighbors
 from corrvae.scoring.results import PairRanks as PairRanks
 from corrvae.scoring.results import PairScores as PairScores

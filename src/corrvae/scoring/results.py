@@ -260,3 +260,54 @@ def score_table(
     direction = "higher" if result.larger_is_better else "lower"
     arrays = {name: pa.array(part.tolist() if part.dtype == object else part) for name, part in values.items()}
     return pa.table({**arrays, "metric": pa.repeat(result.metric, n_rows), "better": pa.repeat(direction, n_rows)})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EdgeSupport:
+    """What the data say of the edges of a graph, the least supported first.
+
+    Attributes
+    ----------
+    id_pairs
+        The edges.
+    weights
+        The probability that a forest of the prior contains each edge.
+    conductances
+        With which forests are drawn.
+    edge_terms
+        T_e: what the edge costs the bound, in nats. Below 0 the points are alike, above 0 they are not.
+    """
+
+    id_pairs: Shaped[np.ndarray, "edges 2"]
+    weights: Float[np.ndarray, " edges"]
+    conductances: Float[np.ndarray, " edges"]
+    edge_terms: Float[np.ndarray, " edges"]
+
+    @classmethod
+    def of(
+        cls,
+        id_pairs: Shaped[np.ndarray, "edges 2"],
+        *,
+        weights: Float[np.ndarray, " edges"],
+        conductances: Float[np.ndarray, " edges"],
+        edge_terms: Float[np.ndarray, " edges"],
+    ) -> "EdgeSupport":
+        """Return the edges by their terms, the largest first."""
+        order = np.argsort(-edge_terms, kind="stable")
+        return cls(id_pairs[order], weights[order], conductances[order], edge_terms[order])
+
+    def to_table(self) -> pa.Table:
+        """Return a row for each edge."""
+        return pa.table(
+            {
+                "source": pa.array(self.id_pairs[:, 0].tolist()),
+                "target": pa.array(self.id_pairs[:, 1].tolist()),
+                "weight": self.weights,
+                "conductance": self.conductances,
+                "edge_term": self.edge_terms,
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"EdgeSupport({len(self.id_pairs):,} edges)"

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from corrvae.errors import CorrvaeError, TrainingError
 from corrvae.model import CorrelatedModel, LearnedTau, TrainingData
+from corrvae.model.adaptive import AdaptiveForests, ForestAdapter, ForestWeights
 from corrvae.training.distributed import Workers, current_workers, lost_workers_as
 from corrvae.training.history import History, Progress
 from corrvae.training.validation import OBJECTIVE, broken_term, evaluate
@@ -70,6 +71,7 @@ def train(
     validation: TrainingData | None = None,
     everything: TrainingData | None = None,
     patience: int | None = None,
+    forests: AdaptiveForests | None = None,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
     identity: str = "",
@@ -101,6 +103,8 @@ def train(
         them, what is held out would teach the model nothing.
     patience
         Evaluations without improvement after which training stops; ``None``: it does not stop early.
+    forests
+        How weights of edges follow the posterior; ``None``: they do not.
     device
         Name of a torch device, or "auto".
     callbacks
@@ -139,6 +143,7 @@ def train(
         validation=validation,
         everything=everything,
         patience=patience,
+        forests=forests,
         identity=identity,
         workers=workers,
     )
@@ -193,12 +198,14 @@ class Run:
         identity: str,
         workers: Workers,
         everything: TrainingData | None = None,
+        forests: AdaptiveForests | None = None,
     ) -> None:
         self.model, self.data, self.validation, self.workers = model, data, validation, workers
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
         self.average_steps, self.averages = average_steps, None
         self.beta, self.everything, self.is_last_part = beta, everything, False
-        model.family.observe(data)
+        self.forests = forests
+        self._begin(data)
         per_epoch = model.family.steps_per_epoch(data)
         per_evaluation = min(per_epoch, _STEPS) if validation is not None else per_epoch
         self.evaluate_every = max(per_evaluation, math.ceil(max_steps / _EVALUATIONS))
@@ -222,8 +229,34 @@ class Run:
         """How many times each vertex has been drawn, on average."""
         return self.step / self.model.family.steps_per_epoch(self.data)
 
+    def _begin(self, data: TrainingData) -> None:
+        """Train on these data from now on."""
+        self.data = data
+        self.model.family.observe(data)
+        self._adapter = None
+        if self.forests is not None and data.edges is not None:
+            self._adapter = ForestAdapter(data.graph, self.forests, seed=data.seed)
+
+    def _is_time_to_adapt(self, options: AdaptiveForests) -> bool:
+        if self.is_last_part and self.data.adapted is None:
+            return True
+        per_epoch = self.model.family.steps_per_epoch(self.data)
+        since = self.step - max(options.first * per_epoch, self.warmup_steps)
+        return since >= 0 and since % (options.every * per_epoch) == 0
+
+    def _adapt(self, adapter: ForestAdapter) -> None:
+        """Adapt the weights of edges to the posterior."""
+
+        def find() -> ForestWeights:
+            table = self.data.table
+            return adapter.adapt(self.model.edge_terms(self.model.encode(table), table, self.data.graph))
+
+        self.data = self.data.adapt(self.workers.from_main(find))
+
     def advance(self, interrupt: threading.Event) -> Progress:
         """Take a step, and evaluate if it is time to."""
+        if self._adapter is not None and self._is_time_to_adapt(self._adapter.options):
+            self._adapt(self._adapter)
         warmup = self.beta * (min(1.0, self.step / self.warmup_steps) if self.warmup_steps else 1.0)
         batch = self.model.family.draw(self.data, self.step)
         batch = self.workers.share(batch).to(self.model.device)
@@ -293,8 +326,8 @@ class Run:
 
     def _switch(self, max_steps: int) -> None:
         if self.everything is not None:
-            self.data, self.validation, self.best_weights = self.everything, None, None
-            self.model.family.observe(self.data)
+            self._begin(self.everything)
+            self.validation, self.best_weights = None, None
         self.max_steps, self.is_last_part = max_steps, True
 
     def _validate(self, data: TrainingData) -> dict[str, float]:
@@ -339,13 +372,18 @@ class Run:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in (self.best_weights or {}).items()}
         tensors |= {f"average.{name}": tensor for name, tensor in (self.averages or {}).items()}
+        adapted = self.data.adapted
+        if adapted is not None:
+            document["forests"] = [adapted.divergence, adapted.eta]
+            for name in ("conductances", "weights"):
+                tensors[f"forests.{name}"] = torch.from_numpy(getattr(adapted, name).copy())
         for index, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in values.items()}
         return document, {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def restore(self, document: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Continue from a state that `state` returned."""
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}, "forests": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
@@ -369,6 +407,9 @@ class Run:
         self._begun = time.monotonic() - float(document["seconds"])
         if document["last_part"] is not None:
             self._switch(int(document["last_part"]))
+        if parts["forests"]:
+            conductances, weights = (parts["forests"][name].numpy() for name in ("conductances", "weights"))
+            self.data = self.data.adapt(ForestWeights(conductances, weights, *document["forests"]))
         if document["stopped"] == "early" or self.step >= self.max_steps:
             self.stopped = "finished" if self.step >= self.max_steps else "early"
 
