@@ -84,7 +84,7 @@ def test_the_divergence_is_part_of_the_objective(model):
 
 def test_the_adapted_objective_is_above_the_uniform_one(noisy, model):
     _, graph, _ = noisy
-    terms = model._edge_terms()
+    terms = model._edge_terms(graph)
     found = ForestAdapter(graph, AdaptiveForests()).adapt(terms)
     uniform = spanning_weights(graph).weights
     assert found.weights @ terms + found.divergence / found.eta < uniform @ terms

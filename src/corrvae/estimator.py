@@ -509,9 +509,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._encoded = model.encode(self._table(table))
         self.features_ = own_copy(table.matrix)
         self.conductances_ = None
-        adapter = self._forest_adapter(self.graph_)
-        if adapter is not None:
-            found = adapter.adapt(self._edge_terms())
+        adapter = self._forest_adapter(table.graph)
+        if adapter is not None and table.graph is not None:
+            found = adapter.adapt(self._edge_terms(table.graph))
             self.weights_, self.conductances_ = found.weights, found.conductances
         self._posterior = self._condition()
         self.embedding_, self.stddev_, self.tau_ = self._posterior.mean, self._posterior.stddev, self._posterior.tau
@@ -524,8 +524,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _own_table(self) -> FeatureTable | None:
         return None if self.features_ is None else self._table(Table(self.features_))
 
-    def _edge_terms(self) -> Float[np.ndarray, " edges"]:
-        return self.model_.edge_terms(self._encoded, self._own_table(), self.graph_)
+    def _edge_terms(self, graph: CorrelationGraph) -> Float[np.ndarray, " edges"]:
+        return self.model_.edge_terms(self._encoded, self._own_table(), graph)
 
     def _condition(self) -> Posterior:
         """Return the posterior of the training vertices, from their encodings."""
@@ -550,14 +550,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         EdgeSupport(4 edges)
         """
         check_is_fitted(self)
-        if self.graph_ is None:
+        if self.graph_ is None or self.weights_ is None:
             raise ValueError("the model was trained without a graph")
         given = self.graph_.conductances if self.conductances_ is None else self.conductances_
         return EdgeSupport.of(
             self.ids_[self.graph_.edges],
             weights=self.weights_,
             conductances=np.ones(self.graph_.n_edges) if given is None else given,
-            edge_terms=self._edge_terms(),
+            edge_terms=self._edge_terms(self.graph_),
         )
 
     # ---- inference

@@ -58,6 +58,12 @@ def test_groups(printed_by):
     assert number_after("3 members: group 0.810 clique", printed) == pytest.approx((2 * 0.9 + 0.9**2) / 3, abs=0.01)
 
 
+def test_adaptive(printed_by):
+    printed = printed_by("adaptive")
+    assert number_after("AUC of conductances:", printed) > 0.9
+    assert number_after("given", printed) > 1.5 * number_after("added", printed)
+
+
 def test_clustering(printed_by):
     printed = printed_by("clustering")
     assert number_after("CVAE_ind  NMI", printed) > 0.5 > 0.2 > number_after("VAE       NMI", printed)

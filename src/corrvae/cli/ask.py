@@ -188,6 +188,26 @@ def similar(
 
 
 @command()
+def edges(
+    run: RunArgument,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """List the edges of the training graph, those first that the data support least.
+
+    Each row has the edge's weight, the conductance with which forests are drawn, and its term T: what the edge costs
+    the bound, in nats. It is above 0 where the two points are unlike.
+
+    Example: corrvae edges run/ --out edges.csv
+    """
+    check_out(out)
+    from corrvae import load
+
+    write_answer(load(run).edge_support_.to_table(), out, as_json=as_json)
+
+
+@command()
 def links(
     run: RunArgument,
     top: Annotated[int, typer.Option(min=1, help="How many links.")] = 1000,

@@ -158,6 +158,13 @@ def fit(
         Any,
         _number(_MODEL, "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension."),
     ] = "auto",
+    forests: Annotated[
+        Literal["uniform", "adaptive"],
+        _option(_MODEL, "adaptive: edges that the data do not support lose their weight."),
+    ] = "uniform",
+    eta: Annotated[
+        Any, _number(_MODEL, "How strongly adaptive weights depend on the data; auto: 1 over the edge terms' spread.")
+    ] = "auto",
     hidden: Annotated[Any, _list(_MODEL, "Widths of the hidden layers, such as 600,200.")] = (300,),
     init: Annotated[str, _option(_MODEL, "Start: random, or linear: the linear model in closed form.")] = "random",
     contrast: Annotated[
@@ -378,7 +385,7 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
-    from corrvae import CorrelatedVAE
+    from corrvae import AdaptiveForests, CorrelatedVAE
     from corrvae.model.families import FAMILIES, make_family
 
     parameters = {name: options[name] for name in signature(CorrelatedVAE).parameters if name in options}
@@ -393,6 +400,10 @@ def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
     if options["contrast"]:
         competing = {name: options[name] for name in ("contrast", "rivals")}
         parameters["family"] = make_family(parameters["family"]).set_params(**competing)
+    if options["forests"] == "adaptive":
+        parameters["forests"] = AdaptiveForests(eta=options["eta"])
+    elif options["eta"] != "auto":
+        raise ValueError("--eta is an option of --forests adaptive; add that, or leave it out")
     return CorrelatedVAE(**parameters)
 
 

@@ -11,7 +11,6 @@ stays closer to r0, and eta = 0 is the paper.
 """
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, final
 
 import numpy as np
@@ -51,7 +50,7 @@ class AdaptiveForests(BaseEstimator):
 
     def check(self) -> None:
         """Raise a `ValueError` for an option that cannot be."""
-        if self.eta != "auto" and (not isinstance(self.eta, Real) or not 0 <= self.eta < np.inf):
+        if self.eta != "auto" and not (isinstance(self.eta, (int, float)) and 0 <= self.eta < np.inf):
             raise ValueError(f'eta must be "auto" or a number of 0 or more, got {self.eta!r}')
         for name in ("first", "every"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:

@@ -149,7 +149,7 @@ class CorrelatedModel(nn.Module):
         table: FeatureTable | None,
         graph: CorrelationGraph,
     ) -> Float[np.ndarray, " edges"]:
-        """Return T of every edge, of posteriors that do not know the graph. Vertices beyond the rows have no features."""
+        """Return T of every edge for posteriors that do not know the graph; vertices after the rows lack features."""
         unlinked = CorrelationGraph(np.empty((0, 2), np.int64), graph.n_vertices)
         posterior = self.family.posterior(self, *encoded, table, None, unlinked)
         marginals = Marginals.of(
