@@ -8,7 +8,18 @@ from pyarrow import parquet
 
 from corrvae.cli.output import read_points
 from support.commands import failure, rows, run
-from support.runs import DIM, IDS, N_POINTS, brute_links, make_files, make_frame, make_graph, trained, write_rows
+from support.runs import (
+    DIM,
+    IDS,
+    N_POINTS,
+    brute_links,
+    literal_scores,
+    make_files,
+    make_frame,
+    make_graph,
+    trained,
+    write_rows,
+)
 
 TAIL = ["score", "mean_part", "variance_part", "correlation_part", "metric", "better"]
 
@@ -260,3 +271,18 @@ def test_what_is_wrong_is_one_sentence(ind, bare, new, tmp_path):
     assert f"{pairs}, line 3: the id 'zed' is not among" in failure("score", ind.run, "--pairs", pairs)
     assert "no such file" in failure("score", ind.run, "--pairs", tmp_path / "none.csv")
     assert "no such file" in failure("embed", ind.run, "--features", tmp_path / "none.csv")
+
+
+def test_a_map_for_embedding_atlas(ind, tmp_path):
+    out = tmp_path / "map.parquet"
+    assert run("embed", ind.run, "--atlas", out).exit_code == 0
+    table = parquet.read_table(out)
+    assert table.column_names == ["id", "x", "y", "neighbors"]
+    assert table["id"].to_pylist() == IDS
+    pairs = np.array([(i, j) for i in range(N_POINTS) for j in range(N_POINTS) if i != j])
+    distances = np.full((N_POINTS, N_POINTS), np.inf)
+    distances[tuple(pairs.T)] = literal_scores(trained(), "expected_distance", pairs)
+    for point, near in enumerate(table["neighbors"].to_pylist()):
+        np.testing.assert_allclose(near["distances"], np.sort(distances[point])[:15], rtol=1e-4)
+        np.testing.assert_allclose(distances[point, near["ids"]], near["distances"], rtol=1e-4)
+    assert "must end in .parquet" in failure("embed", ind.run, "--atlas", tmp_path / "map.csv")

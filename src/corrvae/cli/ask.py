@@ -38,6 +38,9 @@ def embed(
         Path | None,
         typer.Option(help="File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."),
     ] = None,
+    atlas: Annotated[
+        Path | None, typer.Option(help="Write a map instead, .parquet: id, x, y, neighbors, as embedding-atlas opens.")
+    ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
     as_json: JsonOption = False,
@@ -50,8 +53,11 @@ def embed(
     Example: corrvae embed run/ --features new.csv --out z.parquet
 
     Example: corrvae embed run/ --graph newfriends.csv
+
+    Example: corrvae embed run/ --atlas map.parquet
     """
     check_out(out, (*TABLES, ".npy"))
+    check_out(atlas, (".parquet",))
     import numpy as np
     import pyarrow as pa
 
@@ -59,6 +65,9 @@ def embed(
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
+    if atlas is not None:
+        write_answer(_atlas(points), atlas, as_json=as_json)
+        return
     ids = pa.array(points.ids.tolist())
     n_components = points.n_components
     if out is not None and out.suffix.lower() == ".npy":
@@ -486,6 +495,25 @@ def _open(run: Path, features: Path | None, **options: Any) -> tuple[Any, Any]:
 
     model = load(run)
     return model, None if features is None else read_points(model, features, **options)
+
+
+def _atlas(points: Any) -> Any:
+    """Return the map of points and their 15 nearest: rows from 0, with expected squared distances."""
+    import numpy as np
+    import pyarrow as pa
+    from scipy import sparse
+
+    from corrvae.plots.layout import project, spring_layout
+    from corrvae.scoring import nearest
+
+    oneself, width = sparse.csr_array(sparse.eye_array(len(points))), max(1, min(15, len(points) - 1))
+    rows, distances = nearest(points, points, "expected_distance", width, exclude=oneself, progress=_progress())
+    places = spring_layout(rows, project(points.mean)[0])
+    near = [
+        {"ids": found[found >= 0].tolist(), "distances": away[found >= 0].tolist()}
+        for found, away in zip(rows, distances.astype(np.float64), strict=True)
+    ]
+    return pa.table({"id": pa.array(points.ids.tolist()), "x": places[:, 0], "y": places[:, 1], "neighbors": near})
 
 
 def _write_scores(table: Any, out: Path | None, *, as_json: bool, metric: str, **facts: Any) -> None:
