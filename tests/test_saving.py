@@ -177,7 +177,7 @@ def test_ids_come_back_as_they_were(ids, tmp_path):
     assert [type(value) for value in again] == [type(value) for value in ids]
 
 
-@pytest.mark.parametrize("ids", [[("x", i) for i in range(60)], [0, "1", *range(2, 60)], [i + 0.5 for i in range(60)]])
+@pytest.mark.parametrize("ids", [[("x", i) for i in range(60)], [i + 0.5 for i in range(60)]])
 def test_ids_that_a_file_cannot_hold_are_reported(ids, tmp_path):
     model = CorrelatedVAE(**QUICK).fit(X, graph=CorrelationGraph(GRAPH.edges, 60, vertices=ids))
     with pytest.raises(TypeError, match="cannot be saved; use integers or strings"):

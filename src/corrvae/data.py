@@ -158,8 +158,8 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     found, by_id = _as_graph(graph, table)
     if found.has_groups and not keep_bare:
         raise ValueError(
-            "the graph has groups, which are vertices without features, and this family keeps no such vertices; leave "
-            "the groups out: graph[~graph.is_group]"
+            'the graph has groups, which are vertices without features; only family="joint" keeps these. Use it, or '
+            "leave the groups out: graph[~graph.is_group]"
         )
     ids = table.ids
     if table.has_odd_index and not _counts(found.ids):
@@ -264,14 +264,15 @@ def _check_numbered(graph: CorrelationGraph, n_rows: int, by_id: bool) -> None:
         raise ValueError(
             f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows without ids; pass ids=. {cure}"
         )
-    if not graph.n_vertices:
+    ids = id_array(graph.ids[~graph.is_group].tolist(), "ids")
+    if not len(ids):
         return
-    first = graph.ids.tolist()[0]
-    if graph.ids.dtype.kind != "i":
+    if ids.dtype.kind != "i":
+        first = ids.tolist()[0]
         raise ValueError(f"the graph's vertices have ids such as {first!r}, the rows of X have none; pass ids=")
-    if graph.ids.min() > 0 and graph.ids.max() == n_rows:
+    if ids.min() > 0 and ids.max() == n_rows:
         raise ValueError(
-            f"the graph's vertices are numbered from {graph.ids.min()} to {n_rows}, the {n_rows} rows of X from 0; "
+            f"the graph's vertices are numbered from {ids.min()} to {n_rows}, the {n_rows} rows of X from 0; "
             f"pass ids=range(1, {n_rows + 1}) if the first row is 1"
         )
 

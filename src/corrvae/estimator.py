@@ -38,6 +38,7 @@ from corrvae.data import (
 from corrvae.errors import FolderError
 from corrvae.graphs import CorrelationGraph, sample_forest
 from corrvae.graphs.ids import VertexIds, id_array
+from corrvae.io import ids_as_column
 from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
 from corrvae.model.adaptive import AdaptiveForests, ForestAdapter, make_forests
@@ -828,7 +829,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The score: "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of two
             blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better.
         candidates : array of ids, or None
-            Training rows to search among; ``None``: all but groups.
+            Training points to search among; ``None``: all but groups.
         exclude : "self", CorrelationGraph or None
             What queries leave out: themselves, or themselves and their neighbours in a graph, such as `graph_`. By
             default training rows leave out themselves.
@@ -843,9 +844,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
         score, training = make_metric(metric), self.posterior()
-        if candidates is None and self.graph_ is not None and self.graph_.has_groups:
-            candidates = self.ids_[~self.graph_.is_group]
         among = training if candidates is None else training.take(training.distinct_positions(candidates, "candidates"))
+        if candidates is None and self.graph_ is not None and self.graph_.has_groups:
+            among = training.take(np.flatnonzero(~self.graph_.is_group))
         if not len(among):
             raise ValueError("there are no candidates")
         queries = training if X is None and graph is None else self.posterior(X, graph)
@@ -1060,6 +1061,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Show a bar; ``None``: on a terminal, if it takes long.
         """
         score, points = make_metric(metric), self.posterior(X)
+        if X is None and self.graph_ is not None and self.graph_.has_groups:
+            points = points.take(np.flatnonzero(~self.graph_.is_group))
         placed = points.pair_positions(pairs)
         left_out = self._exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
         ranks, scores = rank(points, points, score, placed, exclude=left_out, progress=progress)
@@ -1441,19 +1444,27 @@ def _revive(name: str, value: Any, own: Any) -> Any:
 
 
 def _id_table(ids: np.ndarray) -> Any:
-    """Return ids as a table; ids that are neither integers nor strings cannot be kept in a file."""
+    """Return ids as a table, with a column that tells integers from strings where there are both.
+
+    Ids that are neither cannot be kept in a file.
+    """
     import pyarrow as pa
 
     listed = ids.tolist()
-    if not (all(type(value) is int for value in listed) or all(type(value) is str for value in listed)):
-        kinds = ", ".join(sorted({type(value).__name__ for value in listed}))
-        raise TypeError(f"ids of the kind {kinds} cannot be saved; use integers or strings")
-    return pa.table({"id": pa.array(listed)})
+    kinds = {type(value) for value in listed}
+    if not kinds <= {int, str}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"ids of the kind {names} cannot be saved; use integers or strings")
+    table = pa.table({"id": ids_as_column(ids)})
+    return table if len(kinds) < 2 else table.append_column("is_integer", pa.array([type(v) is int for v in listed]))
 
 
 def _ids_of(table: Any) -> np.ndarray:
     listed = table["id"].to_pylist()
-    return np.array(listed, dtype=object if listed and isinstance(listed[0], str) else np.int64)
+    if "is_integer" in table.column_names:
+        marks = table["is_integer"].to_pylist()
+        listed = [int(value) if mark else value for value, mark in zip(listed, marks, strict=True)]
+    return id_array(listed, "ids") if listed else np.empty(0, np.int64)
 
 
 def _seed(random_state: Any) -> int:

@@ -61,14 +61,14 @@ def embed(
     import numpy as np
     import pyarrow as pa
 
-    from corrvae.io import replace_file, write_table
+    from corrvae.io import ids_as_column, replace_file, write_table
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
     if atlas is not None:
         write_answer(_atlas(points), atlas, as_json=as_json)
         return
-    ids = pa.array(points.ids.tolist())
+    ids = ids_as_column(points.ids)
     n_components = points.n_components
     if out is not None and out.suffix.lower() == ".npy":
         with replace_file(out) as stream:
@@ -248,6 +248,8 @@ def links(
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
+    if X is None and graph is None and model.graph_ is not None:
+        points = points.take(np.flatnonzero(~model.graph_.is_group))
     metric = link_metric(model, features_given=X is not None) if metric is None else metric
     known = model.graph_ if X is None or X.ids is not None else None
     linked = None if known is None else _linked(points.ids, known)
@@ -376,12 +378,15 @@ def cluster(
     Example: corrvae cluster run/ -k 4 --out clusters.csv
     """
     check_out(out)
+    import numpy as np
     import pyarrow as pa
 
     from corrvae.cli.clusters import find_clusters
 
     model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X)
+    if X is None and model.graph_ is not None:
+        points = points.take(np.flatnonzero(~model.graph_.is_group))
     labels, route = find_clusters(points, n_clusters, method=method, random_state=random_state, progress=_progress())
     notify(route)
     table = pa.table({"id": pa.array(points.ids.tolist()), "cluster": labels})

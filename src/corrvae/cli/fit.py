@@ -139,6 +139,12 @@ def fit(
     ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
+    groups: Annotated[
+        Path | None,
+        _option(
+            _DATA, "Who belongs to which group: two columns, id and group; for --family joint, with a graph or not."
+        ),
+    ] = None,
     conductance: ConductanceOption = "auto",
     directed: DirectedOption = None,
     n_components: Annotated[Any, _number(_MODEL, "Dimension of the embedding; auto: from the rows.")] = "auto",
@@ -366,22 +372,33 @@ class _NewRun:
 def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     import numpy as np
 
-    from corrvae.io import join, read_features, read_graph
+    from corrvae import CorrelationGraph
+    from corrvae.io import join, read_features, read_graph, read_groups
     from corrvae.model.families import make_family
 
     path = Path(options["features"])
     missing = "mask" if options["missing"] == "mask" else "error"
     features = read_features(path, id_column=options["id_column"], layout=options["layout"], missing=missing)
     notify(f"{path}: {features.n_rows:,} rows of {features.n_columns:,} features")
-    if options["graph"] is None:
+    if options["graph"] is None and options["groups"] is None:
         return features, None
-    if Path(options["graph"]).resolve() == path.resolve():
-        notify(f"{path} is given twice, as features and as graph; the graph is a file of pairs of rows")
-    path = Path(options["graph"])
     rows = np.arange(features.n_rows) if features.ids is None else features.ids
-    graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))
-    notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
-    return features, join(features, graph, keep_bare=make_family(options["family"]).conditions_on_graph)
+    graph: Any = None
+    if options["graph"] is not None:
+        if Path(options["graph"]).resolve() == path.resolve():
+            notify(f"{path} is given twice, as features and as graph; the graph is a file of pairs of rows")
+        path = Path(options["graph"])
+        graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))
+        notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
+    keep_bare = make_family(options["family"]).conditions_on_graph
+    if options["groups"] is not None:
+        if not keep_bare:
+            raise ValueError("groups are vertices without features, which only --family joint keeps; add that")
+        path = Path(options["groups"])
+        groups = read_groups(path, rows=rows)
+        notify(f"{path}: {len(groups):,} groups of {sum(map(len, groups.values())):,} members")
+        graph = CorrelationGraph.from_groups(groups, edges=graph)
+    return features, join(features, graph, keep_bare=keep_bare)
 
 
 def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":

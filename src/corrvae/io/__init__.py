@@ -20,5 +20,6 @@ from corrvae.io.mapped import map_table as map_table
 from corrvae.io.mapped import open_mapped as open_mapped
 from corrvae.io.mapped import write_mapped as write_mapped
 from corrvae.io.tables import read_features as read_features
+from corrvae.io.writing import ids_as_column as ids_as_column
 from corrvae.io.writing import replace_file as replace_file
 from corrvae.io.writing import write_table as write_table

@@ -23,6 +23,20 @@ _FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parque
 _BLOCK_ROWS = 1 << 16
 
 
+def ids_as_column(ids: np.ndarray) -> pa.Array:
+    """Return ids as a column of a table; integers beside strings, as of points and their groups, become strings.
+
+    Examples
+    --------
+    >>> ids_as_column(np.array([1, 2, "team a"], dtype=object)).to_pylist()
+    ['1', '2', 'team a']
+    """
+    listed = ids.tolist()
+    if {type(value) for value in listed} == {int, str}:
+        listed = [str(value) for value in listed]
+    return pa.array(listed)
+
+
 def write_table(table: pa.Table, path: str | os.PathLike[str], *, file_format: Format | None = None) -> None:
     """Write a table to a file, or to the standard output.
 

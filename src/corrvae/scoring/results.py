@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
+from corrvae.io import ids_as_column
 from corrvae.model.posterior import Posterior
 from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
 from corrvae.scoring.search import Parts, parts
@@ -152,7 +153,7 @@ class RankedFeatures:
             "feature": np.atleast_2d(self.ids)[there],
             "score": np.atleast_2d(self.scores)[there],
         }
-        return pa.table({name: pa.array(part.tolist()) for name, part in listed.items()})
+        return pa.table({name: ids_as_column(part) for name, part in listed.items()})
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.ids, self.scores))
@@ -258,7 +259,7 @@ def score_table(
             values[f"{name}_part"] = chosen(getattr(result.parts, name))
     n_rows = len(values["score"])
     direction = "higher" if result.larger_is_better else "lower"
-    arrays = {name: pa.array(part.tolist() if part.dtype == object else part) for name, part in values.items()}
+    arrays = {name: ids_as_column(part) if part.dtype == object else pa.array(part) for name, part in values.items()}
     return pa.table({**arrays, "metric": pa.repeat(result.metric, n_rows), "better": pa.repeat(direction, n_rows)})
 
 
@@ -301,8 +302,8 @@ class EdgeSupport:
         """Return a row for each edge."""
         return pa.table(
             {
-                "source": pa.array(self.id_pairs[:, 0].tolist()),
-                "target": pa.array(self.id_pairs[:, 1].tolist()),
+                "source": ids_as_column(self.id_pairs[:, 0]),
+                "target": ids_as_column(self.id_pairs[:, 1]),
                 "weight": self.weights,
                 "conductance": self.conductances,
                 "edge_term": self.edge_terms,
