@@ -579,7 +579,7 @@ def test_a_warm_fit_is_resumed_from_its_checkpoint(tmp_path):
 
 def test_the_list_of_parameters_stays_humane():
     parameters = inspect.signature(CorrelatedVAE).parameters.values()
-    assert len(parameters) <= 21
+    assert len(parameters) <= 25
     assert [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD] == ["n_components"]
 
 
@@ -598,7 +598,7 @@ def test_the_list_of_parameters_stays_humane():
         ({"normalize": "raw"}, X, "normalize must be one of 'auto', 'none'"),
         ({"missing": "zero"}, X, "missing must be one of 'error', 'mask'"),
         ({"likelihood": "laplace"}, X, "likelihood must be one of 'auto', 'multinomial'"),
-        ({"family": "joined"}, X, r"family must be one of \['independent', 'pairwise'\]"),
+        ({"family": "joined"}, X, r"family must be one of \['independent', 'joint', 'pairwise'\]"),
         ({"family": "pairwise"}, X, r"family='pairwise' learns from edges.*fit\(X, graph=...\)"),
         ({"learning_rate": 0.0}, X, "learning_rate must be positive and finite"),
         ({"learning_rate": np.inf}, X, "learning_rate must be positive and finite"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -42,7 +43,7 @@ from corrvae.io import ids_as_column
 from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
 from corrvae.model.adaptive import AdaptiveForests, ForestAdapter, make_forests
-from corrvae.model.families import FAMILIES, Family, Independent, Joint, make_family
+from corrvae.model.families import FAMILIES, Family, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
 from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
@@ -580,15 +581,16 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Posterior(3 vertices, 2 dimensions, correlated)
         """
         check_is_fitted(self)
-        if not isinstance(self.model_.family, Independent):
+        if not self.model_.family.can_propagate:
             raise ValueError(f'only a model with family="independent" can be propagated, not {self.family!r}')
-        built, other = Joint(n_forests=n_forests), copy(self)
+        joint = FAMILIES["joint"]().set_params(n_forests=n_forests)
+        built, other = make_family(joint), copy(self)
         built.build(
             self.n_features_in_, self.embedding_.shape[1], normalize=self.normalize_, dropout=float(self.dropout)
         )
         n_cut = 0.0 if self.weights_ is None else float(self.weights_.sum())
-        built.cut_per_row.fill_(n_cut / len(self.embedding_))
-        other.family, other.model_ = Joint(n_forests=n_forests), deepcopy(self.model_)
+        built.load_state_dict({"cut_per_row": torch.tensor(n_cut / len(self.embedding_))}, strict=False)
+        other.family, other.model_ = joint, deepcopy(self.model_)
         other.model_.family = built.eval()
         other._posterior = other._condition()
         other.embedding_, other.stddev_ = other._posterior.mean, other._posterior.stddev

@@ -123,6 +123,7 @@ def test_options_reach_the_model(files, tmp_path):
     model = load(tmp_path / "run")
     assert (model.n_components, model.warmup_steps, model.tau) == (2, 3, "learned")
     expected = {"network": "perceptron", "gamma_kl": 0.0, "gamma_mi": 30.0, "hidden": (5,), "dropout": 0.5}
+    expected["inputs"] = "features"
     competing = {"contrast": 0.0, "rivals": "all"}
     assert model.family.get_params() == {**expected, "normalize": "l2", "pair_batch": None, **competing}
 
@@ -133,6 +134,17 @@ def test_candidates_compete_from_a_linear_start(files, tmp_path):
     model = load(tmp_path / "run")
     assert (model.init, model.family.get_params()) == ("linear", {"contrast": 5.0, "rivals": "disjoint"})
     assert "contrast" in model.history_.columns
+
+
+def test_adaptive_forests_are_asked_about_by_edge(files, tmp_path):
+    result = run("fit", *files, *SMALL, "--forests", "adaptive", "--eta", 0.5)
+    assert result.exit_code == 0, result.output
+    model = load(tmp_path / "run")
+    assert model.forests.eta == 0.5
+    found = list(csv.DictReader(run("edges", tmp_path / "run").stdout.splitlines()))
+    assert len(found) == model.graph_.n_edges
+    assert list(found[0]) == ["source", "target", "weight", "conductance", "edge_term"]
+    assert "--eta is an option of --forests adaptive" in failure("fit", *files, *SMALL, "--eta", 0.5, "--overwrite")
 
 
 def test_a_summary_is_a_document(files, tmp_path):

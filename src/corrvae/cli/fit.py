@@ -43,6 +43,7 @@ _OF_THE_CALL = ("out", "config", "resume", "overwrite", "quiet", "as_json")
 _OF_FAMILIES = {
     "pairwise": {
         "network": "network",
+        "pair_inputs": "inputs",
         "gamma_kl": "gamma_kl",
         "gamma_mi": "gamma_mi",
         "pair_hidden": "hidden",
@@ -205,6 +206,9 @@ def fit(
             "Pair network: perceptron; bilinear: far quicker for many pairs; metric: best where edges are few.",
         ),
     ] = "perceptron",
+    pair_inputs: Annotated[
+        str, _option(_PAIRS, "What correlations are read from: features, or graph: the neighbourhoods of both points.")
+    ] = "features",
     gamma_kl: Annotated[float, _option(_PAIRS, "Strength of the singletons' KL in the regulariser.")] = 1.0,
     gamma_mi: Annotated[float, _option(_PAIRS, "Strength of the pairs' mutual information.")] = 1.0,
     pair_hidden: Annotated[Any, _list(_PAIRS, "Widths of the pair network's hidden layers.")] = None,

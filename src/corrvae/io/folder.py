@@ -315,7 +315,7 @@ def _read_files(folder: Path, config: dict[str, Any]) -> Folder:
         except FileNotFoundError:
             raise
         except Exception as error:  # the libraries' own errors have no common class
-            raise FolderError(place, f"damaged: {str(error).splitlines()[0]}") from error
+            raise FolderError(place, f"damaged: {str(error).splitlines()[0][:200]}") from error
     return found
 
 

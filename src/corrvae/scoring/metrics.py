@@ -45,7 +45,7 @@ class Points:
             for part in (posterior.mean, posterior.stddev)
         )
         # Apple's GPUs have no float64.
-        tau = torch.from_numpy(np.asarray(posterior.tau, np.float32 if device.type == "mps" else np.float64)).to(device)
+        tau = torch.from_numpy(np.array(posterior.tau, np.float32 if device.type == "mps" else np.float64)).to(device)
         return cls(mean, stddev, tau, posterior, posterior.vectors(positions) if correlated else None)
 
     def __len__(self) -> int:

@@ -29,6 +29,8 @@ class Family(BaseEstimator, nn.Module):
     ----------
     needs_graph : bool
         Whether it can be trained with edges only.
+    can_propagate : bool
+        Whether its encoder is that of joint posteriors too, so that evidence can be propagated after training.
     conditions_on_graph : bool
         Whether posteriors depend on the graph between the points, which may then have vertices without features.
     contrast : float
@@ -39,6 +41,7 @@ class Family(BaseEstimator, nn.Module):
     """
 
     needs_graph: ClassVar[bool] = False
+    can_propagate: ClassVar[bool] = False
     conditions_on_graph: ClassVar[bool] = False
     contrast: float = 0.0
     rivals: str = "all"

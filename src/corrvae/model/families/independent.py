@@ -1,6 +1,6 @@
 """Independent posteriors: CVAE_ind with a graph, a plain VAE without."""
 
-from typing import final
+from typing import ClassVar, final
 
 import torch
 
@@ -31,6 +31,8 @@ class Independent(Family):
     >>> Independent(contrast=100.0)
     Independent(contrast=100.0)
     """
+
+    can_propagate: ClassVar[bool] = True
 
     def __init__(self, *, contrast: float = 0.0, rivals: str = "all") -> None:
         super().__init__()
