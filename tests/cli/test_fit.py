@@ -15,7 +15,7 @@ from corrvae.cli import app
 from corrvae.cli import fit as fit_module
 from corrvae.cli.fit import _OF_FAMILIES, fit
 from corrvae.errors import TrainingError
-from support.commands import failure, run
+from support.commands import run
 from support.runs import make_frame, make_graph, write_rows
 
 SMALL = (
@@ -144,7 +144,9 @@ def test_adaptive_forests_are_asked_about_by_edge(files, tmp_path):
     found = list(csv.DictReader(run("edges", tmp_path / "run").stdout.splitlines()))
     assert len(found) == model.graph_.n_edges
     assert list(found[0]) == ["source", "target", "weight", "conductance", "edge_term"]
-    assert "--eta is an option of --forests adaptive" in failure("fit", *files, *SMALL, "--eta", 0.5, "--overwrite")
+    refused = run("fit", *files, *SMALL, "--eta", 0.5, "--overwrite")
+    assert refused.exit_code == 2
+    assert "--eta is an option of --forests adaptive" in refused.stderr
 
 
 def test_a_summary_is_a_document(files, tmp_path):
