@@ -15,7 +15,7 @@ from corrvae.cli import app
 from corrvae.cli import fit as fit_module
 from corrvae.cli.fit import _OF_FAMILIES, fit
 from corrvae.errors import TrainingError
-from support.commands import run
+from support.commands import failure, run
 from support.runs import make_frame, make_graph, write_rows
 
 SMALL = (
