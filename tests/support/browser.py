@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import psutil
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -109,6 +110,11 @@ class Browser:
 
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self._ask("/screenshot", method="GET")))
+
+    def processor_seconds(self):
+        """What the browser's processes have computed for so far."""
+        times = [process.cpu_times() for process in psutil.Process(self._driver.pid).children(recursive=True)]
+        return sum(time.user + time.system for time in times)
 
     def log(self, kind):
         return self._ask("/se/log", {"type": kind})

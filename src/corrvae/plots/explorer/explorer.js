@@ -88,9 +88,10 @@ const percent = (share) => {
   return `${value > 0 && value < 0.95 ? value.toPrecision(1) : value > 99 && value < 100 ? value.toFixed(1) : Math.round(value)} %`;
 };
 const short = (value) => (value == null || Number.isNaN(value) ? "–" : String(+value.toPrecision(3)).replace("-", "−"));
+const digits = (value) => (Math.abs(value) < 1000 ? value.toPrecision(3).replace("-", "−") : short(value)); // which stand below each other
 const count = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 const amountText = (amount) => facts.signed ? `${amount > 0 ? "+" : "−"}${short(Math.abs(amount))} standard deviations`
-  : `${short(amount)} × the average`;
+  : `${digits(amount)} × the average`;
 
 let certainty = null;
 function certaintyOf(i) { // the share of points that are less certain
@@ -256,8 +257,10 @@ function startDrawing() {
   gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
 }
 
+let colors = null;
+const colorOf = (i) => `rgb(${colors[4 * i]} ${colors[4 * i + 1]} ${colors[4 * i + 2]})`;
 function recolor() {
-  const colors = paint(state.color);
+  colors = paint(state.color);
   if (gl) {
     gl.bindBuffer(gl.ARRAY_BUFFER, colorBuffer);
     gl.bufferData(gl.ARRAY_BUFFER, colors, gl.STATIC_DRAW);
@@ -269,7 +272,7 @@ function recolor() {
 const unit = () => 0.5 * Math.min(width, height) * state.view.k;
 const toScreen = (i) => [width / 2 + (places[2 * i] - state.view.x) * unit(), height / 2 - (places[2 * i + 1] - state.view.y) * unit()];
 const toMap = (x, y) => [state.view.x + (x - width / 2) / unit(), state.view.y - (y - height / 2) / unit()];
-const dotSize = () => Math.min(14, Math.max(2, 180 / Math.sqrt(n)) * Math.sqrt(state.view.k / home.k) + 0.5);
+const dotSize = () => Math.min(14, Math.max(2, 220 / Math.sqrt(n)) * Math.sqrt(state.view.k / home.k) + 0.5);
 
 function fit() {
   let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
@@ -293,6 +296,7 @@ let hovered = null, drawn = null; // the point under the pointer; the lasso that
 
 // Without a graphics processor a picture of many points takes long: while the map moves, the last one is moved instead.
 let slow = false, moving = 0, pictured = null; // pictured: the view of the last picture
+let lastFrame = 0;
 function rest() {
   clearTimeout(moving);
   moving = 0;
@@ -306,16 +310,21 @@ function judge() {
   const begun = performance.now();
   drawNow();
   gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4)); // waits for the picture
-  slow = performance.now() - begun > 12;
+  slow = performance.now() - begun > 8;
 }
 
 function drawNow() {
+  const begun = performance.now();
+  slow ||= moving && begun - lastFrame > 25 && begun - lastFrame < 150;
+  lastFrame = begun;
   if (gl && slow && moving) {
     const { x, y, k } = state.view, [dx, dy] = [(pictured.x - x) * unit(), (y - pictured.y) * unit()];
-    canvas.style.transform = `translate(${dx}px, ${dy}px) scale(${k / pictured.k})`;
-  } else if (gl) {
-    canvas.style.transform = "";
-    pictured = { ...state.view };
+    canvas.style.transform = overlay.style.transform = `translate(${dx}px, ${dy}px) scale(${k / pictured.k})`;
+    return;
+  }
+  canvas.style.transform = overlay.style.transform = "";
+  pictured = { ...state.view };
+  if (gl) {
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT);
     const [sx, sy] = [2 * unit() / width, 2 * unit() / height], size = dotSize() * ratio;
@@ -333,30 +342,47 @@ function drawNow() {
   document.documentElement.dataset.painted ??= Math.round(performance.now());
 }
 
+let ink, paper, accent;
+function readInks() {
+  const style = getComputedStyle(map);
+  [ink, paper, accent] = [style.color, style.backgroundColor, getComputedStyle(get("said")).color];
+}
+const FONT = "13px system-ui, sans-serif";
+const clip = (text) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+const visible = (x, y) => x > -20 && y > -20 && x < width + 20 && y < height + 20;
+
 function drawOverlay() {
-  const style = getComputedStyle(map), ink = style.color, paper = style.backgroundColor, accent = getComputedStyle(get("said")).color;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  pen.font = "13px system-ui, sans-serif";
   pen.lineJoin = "round";
-  const label = (text, x, y, { bold = false, align = "center" } = {}) => {
-    pen.font = `${bold ? 600 : 400} 13px system-ui, sans-serif`;
-    pen.textAlign = align;
+  const radius = dotSize() / 2, taken = [];
+  // A name stands above its point, below it or beside it: where it covers no other, or nowhere.
+  const label = (text, x, y, { bold = false, away = radius + 4, always = false } = {}) => {
+    pen.font = `${bold ? 600 : 400} ${FONT}`;
+    const half = pen.measureText(text).width / 2;
+    const spots = [[x, y - away - 7], [x, y + away + 8], [x + away + half + 3, y], [x - away - half - 3, y]];
+    const free = ([left, top]) => !taken.some(([tx, ty, th, tv]) => Math.abs(tx - left) < half + th && Math.abs(ty - top) < 7 + tv);
+    const spot = spots.find(free) ?? (always ? spots[0] : null);
+    if (!spot) return;
+    taken.push([...spot, half, 8]);
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
     pen.lineWidth = 3.5;
     pen.strokeStyle = paper;
-    pen.strokeText(text, x, y);
+    pen.strokeText(text, ...spot);
     pen.fillStyle = ink;
-    pen.fillText(text, x, y);
+    pen.fillText(text, ...spot);
   };
-  const ring = (i, radius, lineWidth = 1.5) => {
+  const disc = (i, size, lineWidth) => {
     const [x, y] = toScreen(i);
     pen.beginPath();
-    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.arc(x, y, size, 0, 2 * Math.PI);
+    pen.fillStyle = colorOf(i);
+    pen.fill();
     pen.strokeStyle = ink;
     pen.lineWidth = lineWidth;
     pen.stroke();
   };
-  const clip = (text) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
   const corners = drawn ?? state.group?.corners;
   if (corners) {
     pen.beginPath();
@@ -368,48 +394,45 @@ function drawOverlay() {
     pen.stroke();
     pen.setLineDash([]);
   }
-  const radius = dotSize() / 2;
   if (state.point !== null) {
-    const i = state.point, [x, y] = toScreen(i);
-    const line = (j, dash) => {
+    const i = state.point, [x, y] = toScreen(i), near = (details?.neighbors ?? []).filter((j) => j >= 0);
+    const likely = (details?.links ?? []).filter((j) => j >= 0), linked = [...linksOf(i)];
+    const lines = (ends, color, lineWidth, dash) => {
       pen.beginPath();
+      for (const j of ends) {
+        pen.moveTo(x, y);
+        pen.lineTo(...toScreen(j));
+      }
       pen.setLineDash(dash);
-      pen.moveTo(x, y);
-      pen.lineTo(...toScreen(j));
+      pen.strokeStyle = color;
+      pen.lineWidth = lineWidth;
       pen.stroke();
+      pen.setLineDash([]);
     };
-    pen.strokeStyle = ink;
-    pen.lineWidth = 1;
-    pen.globalAlpha = 0.65;
-    for (const j of linksOf(i)) line(j, []);
-    pen.strokeStyle = accent;
-    pen.lineWidth = 1.5;
-    for (const j of details?.links ?? []) if (j >= 0) line(j, [2, 4]);
-    pen.setLineDash([]);
+    pen.globalAlpha = 0.55;
+    lines(linked, ink, 1, []);
+    pen.globalAlpha = 1;
+    lines(likely, accent, 1.5, [2, 4]);
     pen.globalAlpha = 0.13;
     pen.fillStyle = accent;
     pen.beginPath(); // the halo: the less certain, the wider
     pen.arc(x, y, radius + 10 + 26 * (1 - certaintyOf(i)), 0, 2 * Math.PI);
     pen.fill();
     pen.globalAlpha = 1;
-    for (const j of details?.neighbors ?? []) if (j >= 0) ring(j, radius + 2);
-    const taken = [];
-    for (const j of details?.neighbors ?? []) { // names that do not cover each other
-      if (j < 0) continue;
-      const [px, py] = toScreen(j);
-      if (taken.some(([tx, ty]) => Math.abs(tx - px) < 70 && Math.abs(ty - py) < 15) || (Math.abs(px - x) < 60 && Math.abs(py - y) < 22)) continue;
-      taken.push([px, py]);
-      label(clip(facts.ids[j]), px, py - radius - 6);
-    }
-    ring(i, radius + 4, 3);
-    label(clip(facts.ids[i]), x, y - radius - 12, { bold: true });
+    const others = [...new Set([...near, ...linked.slice(0, 200)])].filter((j) => visible(...toScreen(j)));
+    for (const j of others) disc(j, radius + 0.5, 1);
+    disc(i, radius + 3, 2.5);
+    for (const [px, py] of [i, ...others].map(toScreen)) taken.push([px, py, radius, radius]);
+    label(clip(facts.ids[i]), x, y, { bold: true, away: radius + 6, always: true });
+    for (const j of others.slice(0, 24)) label(clip(facts.ids[j]), ...toScreen(j));
   } else if (!state.group && colorings.get(state.color).kinds) {
-    for (const [x, y, text] of middles()) label(clip(text), ...[width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit()], { bold: true });
+    for (const [x, y, text] of middles()) {
+      label(clip(text), width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit(), { bold: true, away: -7 });
+    }
   }
   if (hovered !== null && hovered !== state.point) {
-    ring(hovered, radius + 3);
-    const [x, y] = toScreen(hovered);
-    label(clip(facts.ids[hovered]), x, y - radius - 8, { bold: true });
+    disc(hovered, radius + 2, 2);
+    label(clip(facts.ids[hovered]), ...toScreen(hovered), { bold: true, always: true });
   }
 }
 
@@ -665,7 +688,9 @@ function h(name, attributes = {}, ...children) {
   return element;
 }
 const say = (text) => { get("said").textContent = text; };
-const pointButton = (i) => h("button", { type: "button", class: "link", onclick: () => { select(i); } }, facts.ids[i]);
+const hover = (i) => { hovered = i; draw(); };
+const pointButton = (i) => h("button", { type: "button", class: "link", onclick: () => { hovered = null; select(i); },
+  onpointerenter: () => hover(i), onpointerleave: () => hover(null) }, facts.ids[i]);
 const groupButton = (text, title) => h("button", { type: "button", class: "link", onclick: () => selectGroup(parseGroup(text)) }, title);
 const dot = (color) => { const element = h("span", { class: "dot", "aria-hidden": "true" }); element.style.background = color; return element; };
 const bar = (share) => { const inside = h("i"); inside.style.width = `${100 * share}%`; return h("span", { class: "bar", "aria-hidden": "true" }, inside); };
@@ -674,7 +699,7 @@ const title = (text) => h("div", { class: "title" }, h("h2", {}, text),
 const grid2 = (head, rows) => h("table", {}, h("thead", {}, h("tr", {}, head.map((text, k) => h("th", { scope: "col", class: k ? "number" : "" }, text)))),
   h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell, k) => h("td", { class: k ? "number" : "" }, cell))))));
 function featureRows(list) {
-  return h("dl", {}, list.flatMap(({ feature, text }) => [h("dt", {}, facts.features[feature]), h("dd", { class: "number" }, text)]));
+  return h("dl", {}, list.map(({ feature, text }) => h("div", {}, h("dt", {}, facts.features[feature]), h("dd", { class: "number" }, text))));
 }
 function show(...children) {
   get("panel").replaceChildren(...children.flat().filter((child) => child != null));
@@ -701,11 +726,11 @@ function showOverview() {
 
 function showPoint() {
   const i = state.point, linked = new Set(linksOf(i)), near = details.neighbors.filter((j) => j >= 0);
-  const links = details.links.filter((j) => j >= 0), chances = details.probabilities, head = ["Nearest", facts.metric];
+  const links = details.links.filter((j) => j >= 0), chances = details.probabilities, head = ["Point", facts.metric];
   if (facts.correlated) head.push("correlation");
   if (chances) head.push("link");
-  const rows = near.map((j, k) => [[pointButton(j), linked.has(j) ? h("span", { class: "soft" }, " · linked") : ""], short(details.scores[k]),
-    ...(facts.correlated ? [short(details.correlations[k])] : []), ...(chances ? [percent(chances[k])] : [])]);
+  const rows = near.map((j, k) => [[pointButton(j), linked.has(j) ? h("span", { class: "soft" }, " · linked") : ""], digits(details.scores[k]),
+    ...(facts.correlated ? [digits(details.correlations[k])] : []), ...(chances ? [percent(chances[k])] : [])]);
   show(title(facts.ids[i]),
     h("dl", {},
       h("dt", {}, "cluster"), h("dd", {}, dot(PALETTE[clusters[i]] ?? GREY), groupButton(`cluster:${clusters[i]}`, clusterNames[clusters[i]])),
@@ -715,15 +740,15 @@ function showPoint() {
       }),
       h("dt", {}, "uncertainty"), h("dd", {}, `${short(spread[i])} (the prior has 1); more certain than ${percent(certaintyOf(i))}`, bar(certaintyOf(i)))),
     h("h3", {}, "What is typical of it"), featureRows(details.typical.map((f, k) => ({ feature: f, text: amountText(details.amounts[k]) }))),
-    details.items && [h("h3", {}, "Recommended"), h("dl", {}, details.items.flatMap((f, k) => (f < 0 ? [] : [h("dt", {}, facts.features[f]),
-      h("dd", { class: "number" }, short(details.item_scores[k]))])))],
     h("h3", {}, "Nearest points"), grid2(head, rows),
     linked.size ? [h("h3", {}, count(linked.size, "known link")), h("div", { class: "chips" }, [...linked].slice(0, 40).map(pointButton),
       linked.size > 40 ? h("span", { class: "soft" }, `and ${linked.size - 40} more`) : "")] : null,
     links.length && chances ? [h("h3", {}, "Likely links that are not there yet"),
       grid2(["Point", "probability"], links.map((j, k) => [pointButton(j), percent(details.link_probabilities[k])])),
       h("p", { class: "note" }, facts.probabilities === "training" ? "Probabilities were learned from links of training, which flatter the model."
-        : "Probabilities were learned from links kept from training.")] : null);
+        : "Probabilities were learned from links kept from training.")] : null,
+    details.items && [h("h3", {}, `Recommended, by ${facts.expectation}`), featureRows(details.items.map((f, k) => ({ feature: f, text: digits(details.item_scores[k]) }))
+      .filter(({ feature }) => feature >= 0))]);
 }
 
 function showGroup(group, known) {
@@ -773,6 +798,7 @@ function setTheme(theme) {
   state.theme = theme;
   document.documentElement.style.colorScheme = theme ?? "";
   get("theme").textContent = (theme ?? (dark.matches ? "dark" : "light")) === "dark" ? "Light" : "Dark";
+  readInks();
 }
 get("theme").addEventListener("click", () => { setTheme(get("theme").textContent.toLowerCase()); draw(); rememberSoon(); });
 dark.addEventListener("change", () => { setTheme(state.theme); draw(); });

@@ -132,6 +132,7 @@ def describe_points(
         "metric": guide.metric.replace("_", " "),
         "probabilities": None if guide.probability is None else "held out" if guide.held_out else "training",
         "correlated": guide.posterior.is_correlated,
+        "expectation": "probability" if model.likelihood_ in ("bernoulli", "multinomial") else "expected value",
         "served": served,
     }
     return document, blocks
