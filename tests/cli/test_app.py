@@ -67,7 +67,7 @@ def failing():
 
     def add(act):
         @command()
-        def outside(quiet: bool = False) -> None:
+        def outside() -> None:
             """Do what the test wants."""
             act()
 

@@ -10,10 +10,11 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, NoReturn, cast, final
 
 import typer
@@ -69,28 +70,45 @@ def _corrvae(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
+def keyword(name: str, annotation: Any, default: Any) -> Parameter:
+    """Return an option of a command, for `command`."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+_QUIET = keyword(
+    "quiet", Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the answer and errors.")], False
+)
+
+
 def command(
-    group: typer.Typer = app, name: str | None = None, *, interrupted: Callable[..., str] | None = None
+    group: typer.Typer = app,
+    name: str | None = None,
+    *,
+    interrupted: Callable[..., str] | None = None,
+    options: Sequence[Parameter] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a function to the program; its parameters are the command's arguments and options, its docstring the help.
 
-    Errors inside become one sentence and an exit code. A parameter ``quiet`` silences `notify` and warnings.
-    `interrupted` returns what to print after an interrupt, from the command's parameters.
+    Errors inside become one sentence and an exit code. An option ``--quiet`` silences `notify` and warnings.
+    `interrupted` returns what to print after an interrupt, from the command's parameters. `options` are further ones,
+    for the function's ``**options``.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
-        def run(*args: Any, **options: Any) -> None:
+        def run(*args: Any, quiet: bool = False, **given: Any) -> None:
             def sentence() -> str:
-                return "interrupted" if interrupted is None else interrupted(**options)
+                return "interrupted" if interrupted is None else interrupted(**given)
 
-            token = _quiet.set(bool(options.get("quiet")))
+            token = _quiet.set(quiet)
             try:
                 with _errors_as_exits(sentence), _sigterm_as_interrupt(), _warnings_as_messages():
-                    function(*args, **options)
+                    function(*args, **given)
             finally:
                 _quiet.reset(token)
 
+        own = [each for each in signature(function).parameters.values() if each.kind != Parameter.VAR_KEYWORD]
+        run.__signature__ = Signature([*own, *options, _QUIET])  # pyright: ignore[reportAttributeAccessIssue]
         return group.command(name)(run)
 
     return add

@@ -1,12 +1,15 @@
 """The commands that ask a trained run: embeddings, neighbours, items, links, matches, clusters, scores, facts."""
 
 from collections import Counter
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.app import command, is_quiet, notify
+from corrvae.cli.app import command, is_quiet, keyword, notify
 from corrvae.cli.output import (
     TABLES,
     IdColumnOption,
@@ -14,7 +17,6 @@ from corrvae.cli.output import (
     LayoutOption,
     MetricOption,
     OutOption,
-    QuietOption,
     RandomStateOption,
     RunArgument,
     check_out,
@@ -27,6 +29,40 @@ _POINTS = "Table of points that are not those of training."
 FeaturesOption = Annotated[Path | None, typer.Option("--features", help=_POINTS)]
 _LINKS = "Links of the points, with each other and those of training; for a run of --family joint."
 GraphOption = Annotated[Path | None, typer.Option("--graph", help=_LINKS)]
+_IDS = "Points to ask about: ids separated by commas, or a file of ids; otherwise all."
+IdsOption = Annotated[str | None, typer.Option("--ids", help=_IDS)]
+_FILE = "File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."
+_ATLAS = "Write a map instead, .parquet: id, x, y, neighbors, as embedding-atlas opens."
+
+_RUN = Parameter("run", Parameter.POSITIONAL_OR_KEYWORD, annotation=RunArgument)
+_OUT = keyword("out", OutOption, None)
+_READING = [
+    keyword("id_column", IdColumnOption, None),
+    keyword("layout", LayoutOption, "auto"),
+]
+
+
+def question(function: Callable[..., tuple[Any, dict[str, Any]]]) -> Callable[..., None]:
+    """Add a command that asks a trained run for a table.
+
+    The function gets the model, the points X of ``--features`` (None: those of training) and its own options; it
+    returns the table, and facts that hold for all of it. Where to write, and how to read, are options of all.
+    """
+
+    @wraps(function)
+    def ask(
+        run: Path, out: Path | None, features: Path | None, id_column: Any, layout: Any, as_json: bool, **options: Any
+    ) -> None:
+        check_out(out)
+        model, X = _open(run, features, id_column=id_column, layout=layout)
+        table, facts = function(model, X, **options)
+        write_answer(table, out, as_json=as_json, **facts)
+
+    own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in [*signature(function).parameters.values()][2:]]
+    features = keyword("features", FeaturesOption, None)
+    json = keyword("as_json", JsonOption, False)
+    ask.__signature__ = Signature([_RUN, *own, features, _OUT, *_READING, json])  # pyright: ignore
+    return command()(ask)
 
 
 @command()
@@ -34,17 +70,11 @@ def embed(
     run: RunArgument,
     features: FeaturesOption = None,
     graph: GraphOption = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."),
-    ] = None,
-    atlas: Annotated[
-        Path | None, typer.Option(help="Write a map instead, .parquet: id, x, y, neighbors, as embedding-atlas opens.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help=_FILE)] = None,
+    atlas: Annotated[Path | None, typer.Option(help=_ATLAS)] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Embed points: the mean z0, z1, ... and the standard deviation s0, s1, ... of each, under its id.
 
@@ -69,7 +99,6 @@ def embed(
         write_answer(_atlas(points), atlas, as_json=as_json)
         return
     ids = ids_as_column(points.ids)
-    n_components = points.n_components
     if out is not None and out.suffix.lower() == ".npy":
         with replace_file(out) as stream:
             np.save(stream, np.concatenate([points.mean, points.stddev], axis=1))
@@ -79,29 +108,23 @@ def embed(
         return
     means = {f"z{k}": column for k, column in enumerate(points.mean.T)}
     deviations = {f"s{k}": column for k, column in enumerate(points.stddev.T)}
-    write_answer(pa.table({"id": ids, **means, **deviations}), out, as_json=as_json, n_components=n_components)
+    table = pa.table({"id": ids, **means, **deviations})
+    write_answer(table, out, as_json=as_json, n_components=points.n_components)
 
 
-@command()
+@question
 def neighbors(
-    run: RunArgument,
+    model: Any,
+    X: Any,
     n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", min=1, help="Neighbours of each point.")] = 10,
-    ids: Annotated[
-        str | None, typer.Option(help="Points to ask about: ids separated by commas, or a file of ids; otherwise all.")
-    ] = None,
-    features: FeaturesOption = None,
+    ids: IdsOption = None,
     graph: GraphOption = None,
     candidates: Annotated[
         str | None, typer.Option(help="Training points to search among, as in --ids; otherwise all.")
     ] = None,
     metric: MetricOption = "expected_distance",
     unlinked: Annotated[bool, typer.Option("--unlinked", help="Leave out those that the graph links.")] = False,
-    out: OutOption = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Find the exact nearest neighbours of points among those of training, best first; never a point itself.
 
     Each row has the score, the parts that sum to it, and which scores are better.
@@ -110,47 +133,38 @@ def neighbors(
 
     Example: corrvae neighbors run/ --features new.csv --out neighbors.parquet
     """
-    check_out(out)
-    model, X = _open(run, features, id_column=id_column, layout=layout)
     exclude: Any = "self" if X is None or X.ids is not None else None
     if unlinked:
         if model.graph_ is None:
-            raise ValueError(f"{run} was trained without a graph: there are no links to leave out")
+            raise ValueError("the run was trained without a graph: there are no links to leave out")
         exclude = model.graph_
     found = model.kneighbors(
         X,
         graph=graph,
-        ids=None if ids is None else _read_ids(ids, _ids_of(model, X, graph)),
+        ids=_read_ids(ids, _ids_of(model, X, graph)),
         n_neighbors=n_neighbors,
         metric=metric,
-        candidates=None if candidates is None else _read_ids(candidates, model.ids_),
+        candidates=_read_ids(candidates, model.ids_),
         exclude=exclude,
         progress=_progress(),
     )
     n_found = found.scores.shape[-1]
     if n_found < n_neighbors:
         notify(f"{n_neighbors:,} neighbours were asked for, but there are {n_found:,}")
-    _write_scores(found.to_table(), out, as_json=as_json, metric=metric)
+    return found.to_table(), _facts(metric)
 
 
-@command()
+@question
 def recommend(
-    run: RunArgument,
+    model: Any,
+    X: Any,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Features for each point.")] = 10,
-    ids: Annotated[
-        str | None, typer.Option(help="Points to ask about: ids separated by commas, or a file of ids; otherwise all.")
-    ] = None,
-    features: FeaturesOption = None,
+    ids: IdsOption = None,
     items: Annotated[
         str | None, typer.Option(help="Features to choose among: names separated by commas, or a file; otherwise all.")
     ] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Recommend also what a point has already.")] = False,
-    out: OutOption = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Recommend items to users: the features that points most probably have, of those they do not have yet.
 
     Each row has the point, the rank, the feature and its expected value: a probability, for counts and for presence.
@@ -159,16 +173,14 @@ def recommend(
 
     Example: corrvae recommend run/ --features new.csv --out recommended.csv
     """
-    check_out(out)
-    model, X = _open(run, features, id_column=id_column, layout=layout)
     found = model.recommend(
         X,
-        ids=None if ids is None else _read_ids(ids, _ids_of(model, X)),
+        ids=_read_ids(ids, _ids_of(model, X)),
         k=k,
         exclude_seen=not seen,
-        items=None if items is None else _read_ids(items, model.feature_names_, "features"),
+        items=_read_ids(items, model.feature_names_, "features"),
     )
-    write_answer(found.to_table(), out, as_json=as_json)
+    return found.to_table(), {}
 
 
 @command()
@@ -180,7 +192,6 @@ def similar(
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Features for each.")] = 10,
     out: OutOption = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Find the features most like others, such as items like an item: those that the decoder treats alike.
 
@@ -192,17 +203,12 @@ def similar(
     from corrvae import load
 
     model = load(run)
-    wanted = None if features is None else _read_ids(features, model.feature_names_, "features")
+    wanted = _read_ids(features, model.feature_names_, "features")
     write_answer(model.similar_features(wanted, k=k).to_table(), out, as_json=as_json)
 
 
 @command()
-def edges(
-    run: RunArgument,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+def edges(run: RunArgument, out: OutOption = None, as_json: JsonOption = False) -> None:
     """List the edges of the training graph, those first that the data support least.
 
     Each row has the edge's weight, the conductance with which forests are drawn, and its term T: what the edge costs
@@ -216,29 +222,23 @@ def edges(
     write_answer(load(run).edge_support_.to_table(), out, as_json=as_json)
 
 
-@command()
+@question
 def links(
-    run: RunArgument,
+    model: Any,
+    X: Any,
     top: Annotated[int, typer.Option(min=1, help="How many links.")] = 1000,
     metric: Annotated[
         str | None,
         typer.Option(help="The score; otherwise log_odds, and expected_distance if posteriors are correlated."),
     ] = None,
-    features: FeaturesOption = None,
     graph: GraphOption = None,
-    out: OutOption = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Find the most likely new links: the best of all pairs that the graph does not link, exactly.
 
     Each row has the score, the parts that sum to it, and which scores are better.
 
     Example: corrvae links run/ --top 100 --out links.csv
     """
-    check_out(out)
     import numpy as np
     import pyarrow as pa
 
@@ -246,7 +246,6 @@ def links(
     from corrvae.plots.facts import link_metric
     from corrvae.scoring import best_pairs
 
-    model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
     if X is None and graph is None and model.graph_ is not None:
         points = points.take(np.flatnonzero(~model.graph_.is_group))
@@ -261,7 +260,7 @@ def links(
         notify(f"{top:,} links were asked for, but there are {len(pairs):,} pairs that are not linked")
     table = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric).to_table()
     table = table.add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
-    _write_scores(table, out, as_json=as_json, metric=metric)
+    return table, _facts(metric)
 
 
 @command()
@@ -294,7 +293,6 @@ def match(
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Match the points of two lists, one to one with the best sum of scores, or as the options ask.
 
@@ -354,22 +352,17 @@ def match(
             pa.table({key: [row[k] for row in alone] for k, key in enumerate(("id", "side", "why"))}), unmatched
         )
     facts = {"caliper": found.caliper, "exact": found.exact, "unmatched": counts}
-    _write_scores(table, out, as_json=as_json, metric=metric, **facts)
+    write_answer(table, out, as_json=as_json, **_facts(metric), **facts)
 
 
-@command()
+@question
 def cluster(
-    run: RunArgument,
+    model: Any,
+    X: Any,
     n_clusters: Annotated[int, typer.Option("--n-clusters", "-k", min=1, help="How many groups.")] = 2,
     method: Annotated[str, typer.Option(help="auto, spectral or kmeans.")] = "auto",
-    features: FeaturesOption = None,
     random_state: RandomStateOption = 0,
-    out: OutOption = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Divide points into groups, numbered by size from 0.
 
     Up to 20,000 points this is spectral clustering of their nearest neighbours by expected distance; beyond, k-means of
@@ -377,46 +370,36 @@ def cluster(
 
     Example: corrvae cluster run/ -k 4 --out clusters.csv
     """
-    check_out(out)
     import numpy as np
     import pyarrow as pa
 
     from corrvae.cli.clusters import find_clusters
 
-    model, X = _open(run, features, id_column=id_column, layout=layout)
     points = model.posterior(X)
     if X is None and model.graph_ is not None:
         points = points.take(np.flatnonzero(~model.graph_.is_group))
     labels, route = find_clusters(points, n_clusters, method=method, random_state=random_state, progress=_progress())
     notify(route)
-    table = pa.table({"id": pa.array(points.ids.tolist()), "cluster": labels})
-    write_answer(table, out, as_json=as_json, route=route)
+    return pa.table({"id": pa.array(points.ids.tolist()), "cluster": labels}), {"route": route}
 
 
-@command()
+@question
 def score(
-    run: RunArgument,
+    model: Any,
+    X: Any,
     pairs: Annotated[Path, typer.Option(help="File whose first two columns are ids.")],
     metric: MetricOption = "expected_distance",
-    features: FeaturesOption = None,
-    out: OutOption = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Score given pairs of points, in the order of their file.
 
     Each row has the score, the parts that sum to it, and which scores are better.
 
     Example: corrvae score run/ --pairs pairs.csv --metric log_odds
     """
-    check_out(out)
     import numpy as np
 
     from corrvae.io import find_ids, read_pairs
 
-    model, X = _open(run, features, id_column=id_column, layout=layout)
     listed, known = read_pairs(pairs), _ids_of(model, X)
     places = find_ids(known, listed.ids.ravel()).reshape(-1, 2)
     if len(places) > 1 and listed.names is None and (places[0] < 0).all() and (places[1:] >= 0).all():
@@ -426,12 +409,11 @@ def score(
     elif (places < 0).any():
         row, side = np.argwhere(places < 0)[0].tolist()
         raise listed.error(row, _unknown(listed.ids[row, side], known))
-    scored = model.score_pairs(known[places], X, metric=metric)
-    _write_scores(scored.to_table(), out, as_json=as_json, metric=metric)
+    return model.score_pairs(known[places], X, metric=metric).to_table(), _facts(metric)
 
 
 @command()
-def info(run: RunArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def info(run: RunArgument, as_json: JsonOption = False) -> None:
     """Print what a run is: its model, its data, how training ended, its parameters, its size.
 
     Example: corrvae info run/
@@ -521,11 +503,10 @@ def _atlas(points: Any) -> Any:
     return pa.table({"id": pa.array(points.ids.tolist()), "x": places[:, 0], "y": places[:, 1], "neighbors": near})
 
 
-def _write_scores(table: Any, out: Path | None, *, as_json: bool, metric: str, **facts: Any) -> None:
+def _facts(metric: str) -> dict[str, str]:
     from corrvae.scoring import METRICS
 
-    better = "higher" if METRICS[metric].larger_is_better else "lower"
-    write_answer(table, out, as_json=as_json, metric=metric, better=better, **facts)
+    return {"metric": metric, "better": "higher" if METRICS[metric].larger_is_better else "lower"}
 
 
 def _linked(ids: Any, graph: Any) -> Any:
@@ -551,8 +532,10 @@ def _ids_of(model: Any, X: Any, graph: Any = None) -> Any:
     return np.arange(X.n_rows) if X.ids is None else X.ids
 
 
-def _read_ids(given: str, known: Any, kind: str = "points") -> Any:
-    """Return ids that are separated by commas, or those of a file, as the known ones are spelled."""
+def _read_ids(given: str | None, known: Any, kind: str = "points") -> Any:
+    """Return ids that are separated by commas, or those of a file, as the known ones are spelled; None stays None."""
+    if given is None:
+        return None
     import numpy as np
 
     from corrvae.io import find_ids, read_ids

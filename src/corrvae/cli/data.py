@@ -13,7 +13,6 @@ from corrvae.cli.output import (
     JsonOption,
     LayoutOption,
     OutOption,
-    QuietOption,
     RandomStateOption,
     check_out,
     graph_options,
@@ -32,7 +31,6 @@ def weights(
     random_state: RandomStateOption = 0,
     out: OutOption = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Compute the spanning weights of a graph: how often each edge is in a random maximal acyclic subgraph.
 
@@ -72,7 +70,6 @@ def convert(
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Write a table that may be larger than memory as mapped arrays, a folder that fit and others take as features.
 
@@ -95,7 +92,6 @@ def example(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to make.")],
     n_people: Annotated[int, typer.Option(min=2, help="How many people.")] = 2000,
     random_state: RandomStateOption = 0,
-    quiet: QuietOption = False,
 ) -> None:
     """Write files to try things with: who plays which music how often, who knows whom, who lives where.
 
@@ -129,7 +125,6 @@ def get(
         Path | None, typer.Option("--from", metavar="FILE", help="Take it from this file or folder instead.")
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Put a data set into the data folder: CORRVAE_DATA, otherwise the platform's cache.
 
@@ -140,7 +135,7 @@ def get(
     from corrvae.datasets import CATALOGUE
     from corrvae.datasets import get as get_data
 
-    path = get_data(name, source, quiet=quiet)
+    path = get_data(name, source, quiet=is_quiet())
     terms = CATALOGUE[name].terms
     if as_json:
         print_document({"name": name, "path": str(path), "terms": terms})
@@ -150,7 +145,7 @@ def get(
 
 
 @command(data_app, "list")
-def list_data(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def list_data(as_json: JsonOption = False) -> None:
     """List the data sets of the experiments, and where they are.
 
     Example: corrvae data list

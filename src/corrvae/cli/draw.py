@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from corrvae.cli.app import command, is_quiet, notify
-from corrvae.cli.output import JsonOption, QuietOption, RandomStateOption, RunArgument, check_out, print_document
+from corrvae.cli.output import JsonOption, RandomStateOption, RunArgument, check_out, print_document
 
 _PICTURES = (".html", ".png", ".svg", ".pdf")
 
@@ -32,7 +32,6 @@ def plot(
     ] = "pca",
     random_state: RandomStateOption = 0,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Draw a run: the map of its embedding, the course of training, linked against unlinked pairs, uncertainty.
 
@@ -68,7 +67,6 @@ def explore(
     port: Annotated[int, typer.Option(help="Where to serve; otherwise a free port.")] = 0,
     random_state: RandomStateOption = 0,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Write a page to explore a run: search points, select them, see neighbours, links, clusters and what is typical.
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corrvae.cli.app import INTERRUPTED, command
+from corrvae.cli.app import INTERRUPTED, command, is_quiet
 from corrvae.cli.draw import draw_run
-from corrvae.cli.output import JsonOption, QuietOption, print_document
+from corrvae.cli.output import JsonOption, print_document
 
 if TYPE_CHECKING:
     from corrvae.experiments.running import Tally
@@ -20,7 +20,6 @@ def _interrupted(**_: object) -> str:
 @command(interrupted=_interrupted)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("corrvae-demo"),
-    quiet: QuietOption = False,
 ) -> None:
     """Train on a small built-in tree, without and with its graph: a table, and a report with pictures.
 
@@ -30,7 +29,7 @@ def demo(
     """
     from corrvae.experiments.reproduce import demo as run_demo
 
-    _report_failures(run_demo(out, quiet=quiet))
+    _report_failures(run_demo(out, quiet=is_quiet()))
 
 
 @command(interrupted=_interrupted)
@@ -51,7 +50,6 @@ def reproduce(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     threads: Annotated[int | None, typer.Option(help="Threads of a run.")] = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Repeat an experiment of the paper, and show the results beside the paper's.
 
@@ -71,7 +69,7 @@ def reproduce(
         protocol=protocol,
         out=out,
         threads=threads,
-        quiet=quiet,
+        quiet=is_quiet(),
     )
     _report_failures(tally)
 
@@ -84,7 +82,6 @@ def report(
         typer.Option(help="File to write; otherwise report.html in the folder, or RUN.html beside that of a run."),
     ] = None,
     as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Write a report on results, or on a run: tables and figures in one HTML file that needs no network.
 
@@ -98,7 +95,7 @@ def report(
         path = write_report(results, out)
     if as_json:
         print_document({"out": str(path)})
-    elif not quiet:
+    elif not is_quiet():
         typer.echo(f"The report is in {path}")
 
 

@@ -11,20 +11,19 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import typer
 
-from corrvae.cli.app import INTERRUPTED, command, is_main, is_quiet, notify
+from corrvae.cli.app import INTERRUPTED, command, is_main, is_quiet, keyword, notify
 from corrvae.cli.output import (
     ConductanceOption,
     DirectedOption,
     IdColumnOption,
     JsonOption,
     LayoutOption,
-    QuietOption,
     graph_options,
     print_document,
 )
@@ -33,12 +32,8 @@ from corrvae.errors import FolderError
 if TYPE_CHECKING:
     from corrvae.estimator import CorrelatedVAE
 
-_DATA, _MODEL, _PAIRS, _TRAINING, _RUN = "Files", "Model", "Family pairwise", "Training", "Run"
-_JOINT = "Family joint"
 _OPTIONS = "run.toml"
 _SECONDS_BETWEEN_LINES = 10.0
-# Options that are not those of the run.
-_OF_THE_CALL = ("out", "config", "resume", "overwrite", "quiet", "as_json")
 # Options that belong to a family, by its names for them.
 _OF_FAMILIES = {
     "pairwise": {
@@ -55,23 +50,11 @@ _OF_FAMILIES = {
 }
 
 
-def _option(panel: str, text: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel=panel, metavar=metavar, **more)
-
-
-def _number(panel: str, text: str) -> Any:
-    return _option(panel, text, "NUMBER", parser=_number_or_word)
-
-
 def _number_or_word(value: Any) -> int | float | str:
     for kind in (int, float):
         with suppress(ValueError):
             return kind(value)
     return str(value)
-
-
-def _list(panel: str, text: str) -> Any:
-    return _option(panel, text, "WIDTHS", parser=_widths)
 
 
 def _widths(value: Any) -> tuple[int, ...]:
@@ -80,6 +63,19 @@ def _widths(value: Any) -> tuple[int, ...]:
         return tuple(int(part) for part in parts if str(part).strip())
     except ValueError as error:
         raise typer.BadParameter(f"{value!r} is no list of widths such as 600,200") from error
+
+
+_PARSERS = {"NUMBER": _number_or_word, "WIDTHS": _widths}
+
+
+def _panel(panel: str, **options: tuple[Any, Any, str]) -> list[Parameter]:
+    """Return the options of a panel of the help, each given as its type or the name of a parser, default and help."""
+    found = []
+    for name, (kind, default, text) in options.items():
+        parser = _PARSERS.get(kind) if isinstance(kind, str) else None
+        shown = typer.Option(help=text, rich_help_panel=panel, metavar=kind if parser else None, parser=parser)
+        found.append(keyword(name, Annotated[Any if parser else kind, shown], default))
+    return found
 
 
 # typer's Context is not the class of the contexts it passes: an annotation would not hold.
@@ -113,159 +109,99 @@ def _interrupted(out: Path | None, features: Path | None = None, **_: Any) -> st
     return "interrupted before training began; nothing was written"
 
 
-@command(interrupted=_interrupted)
-def fit(
-    features: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FEATURES",
-            help="Table of features: CSV, TSV or Parquet, wide (an id and numbers in each row) or long (id, item, "
-            "value: ratings); NPZ, NPY, .h5ad; or a folder of corrvae data convert.",
-            show_default=False,
-        ),
-    ] = None,
-    graph: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="GRAPH",
-            help="Edges: two columns of ids, as CSV, TSV or Parquet. Without a graph, a plain variational auto-encoder "
-            "is trained.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    out: Annotated[
-        Path | None,
-        _option(_DATA, "Folder for the run; otherwise named after the features: ratings.csv -> ratings-model."),
-    ] = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    groups: Annotated[
-        Path | None,
-        _option(
-            _DATA, "Who belongs to which group: two columns, id and group; for --family joint, with a graph or not."
-        ),
-    ] = None,
-    conductance: ConductanceOption = "auto",
-    directed: DirectedOption = None,
-    n_components: Annotated[Any, _number(_MODEL, "Dimension of the embedding; auto: from the rows.")] = "auto",
-    family: Annotated[
-        str,
-        _option(
-            _MODEL,
+_FIT_OPTIONS = [
+    keyword("id_column", IdColumnOption, None),
+    keyword("layout", LayoutOption, "auto"),
+    keyword("conductance", ConductanceOption, "auto"),
+    keyword("directed", DirectedOption, None),
+    *_panel(
+        "Files",
+        groups=(Path | None, None, "Who belongs to which group, two columns: id, group; for --family joint."),
+    ),
+    *_panel(
+        "Model",
+        n_components=("NUMBER", "auto", "Dimension of the embedding; auto: from the rows."),
+        family=(
+            str,
+            "independent",
             "independent; joint: posteriors depend on the graph too, and vertices without features have one; pairwise: "
             "also learn how correlated any two points are, slower.",
         ),
-    ] = "independent",
-    likelihood: Annotated[
-        str,
-        _option(_MODEL, "auto (chosen from the data), multinomial, bernoulli, gaussian, poisson or negative_binomial."),
-    ] = "auto",
-    tau: Annotated[
-        Any,
-        _number(_MODEL, "Correlation along an edge, between -1 and 1; or auto (0.9), learned, learned_per_dimension."),
-    ] = "auto",
-    forests: Annotated[
-        Literal["uniform", "adaptive"],
-        _option(_MODEL, "adaptive: edges that the data do not support lose their weight."),
-    ] = "uniform",
-    eta: Annotated[
-        Any, _number(_MODEL, "How strongly adaptive weights depend on the data; auto: 1 over the edge terms' spread.")
-    ] = "auto",
-    hidden: Annotated[Any, _list(_MODEL, "Widths of the hidden layers, such as 600,200.")] = (300,),
-    init: Annotated[str, _option(_MODEL, "Start: random, or linear: the linear model in closed form.")] = "random",
-    contrast: Annotated[
-        float, _option(_MODEL, "Weight of a term in which other points compete for being linked.")
-    ] = 0.0,
-    rivals: Annotated[
-        str, _option(_MODEL, "Which points compete: all, or disjoint: those without a feature in common.")
-    ] = "all",
-    normalize: Annotated[
-        str,
-        _option(
-            _MODEL,
-            "What is done to features before the networks read them: none, binary, l2, log1p; auto: as the "
-            "likelihood needs it.",
-        ),
-    ] = "auto",
-    counts: Annotated[
-        Literal["auto", "raw", "presence", "log"],
-        _option(_MODEL, "What counts become for the model: raw, presence (1) or log; auto: log if large."),
-    ] = "auto",
-    dropout: Annotated[float, _option(_MODEL, "Share of the features hidden at random while training.")] = 0.0,
-    beta: Annotated[float, _option(_MODEL, "Weight of all terms but the reconstruction.")] = 1.0,
-    average_steps: Annotated[int, _option(_TRAINING, "Steps over which the weights kept are averaged; 0: none.")] = 0,
-    min_stddev: Annotated[float, _option(_MODEL, "Least standard deviation of a posterior.")] = 1e-4,
-    missing: Annotated[
-        Literal["error", "mask"], _option(_MODEL, "Empty cells: error, or mask (leave them out of training).")
-    ] = "error",
-    network: Annotated[
-        str,
-        _option(
-            _PAIRS,
-            "Pair network: perceptron; bilinear: far quicker for many pairs; metric: best where edges are few.",
-        ),
-    ] = "perceptron",
-    pair_inputs: Annotated[
-        str, _option(_PAIRS, "What correlations are read from: features, or graph: the neighbourhoods of both points.")
-    ] = "features",
-    gamma_kl: Annotated[float, _option(_PAIRS, "Strength of the singletons' KL in the regulariser.")] = 1.0,
-    gamma_mi: Annotated[float, _option(_PAIRS, "Strength of the pairs' mutual information.")] = 1.0,
-    pair_hidden: Annotated[Any, _list(_PAIRS, "Widths of the pair network's hidden layers.")] = None,
-    pair_dropout: Annotated[float | None, _option(_PAIRS, "As --dropout; otherwise as the encoder.")] = None,
-    pair_normalize: Annotated[str | None, _option(_PAIRS, "As --normalize; otherwise as the encoder.")] = None,
-    pair_batch: Annotated[int | None, _option(_PAIRS, "Pairs of a step; otherwise all pairs of its rows.")] = None,
-    max_epochs: Annotated[
-        Any, _number(_TRAINING, "Passes over the rows; auto: until rows held out are explained no better.")
-    ] = "auto",
-    max_steps: Annotated[int | None, _option(_TRAINING, "Steps, in place of --max-epochs.")] = None,
-    batch_size: Annotated[Any, _number(_TRAINING, "Rows of a step.")] = "auto",
-    edge_batch_size: Annotated[Any, _number(_TRAINING, "Edges of a step.")] = "auto",
-    n_forests: Annotated[int, _option(_JOINT, "Forests that posteriors are averaged over.")] = 20,
-    block_size: Annotated[
-        int, _option(_JOINT, "Most vertices that training keeps correlated; more is slower and seldom better.")
-    ] = 1,
-    learning_rate: Annotated[Any, _number(_TRAINING, "Step size of Adam.")] = "auto",
-    warmup_steps: Annotated[
-        Any, _number(_TRAINING, "Steps over which all terms but the reconstruction grow to full size.")
-    ] = "auto",
-    validation_fraction: Annotated[
-        Any,
-        _number(
-            _TRAINING,
-            "Share of rows to hold out; the best weights on these are kept. auto: some, unless the length is given.",
-        ),
-    ] = "auto",
-    patience: Annotated[
-        Any, _number(_TRAINING, "Evaluations without improvement after which training stops early.")
-    ] = "auto",
-    device: Annotated[str, _option(_TRAINING, "auto, cpu, cuda, cuda:1, mps.")] = "auto",
-    random_state: Annotated[
-        int | None, _option(_TRAINING, "Seed: the same gives the same model on a CPU. Otherwise one is drawn.")
-    ] = None,
-    checkpoint_steps: Annotated[int | None, _option(_RUN, "Steps between checkpoints.")] = None,
-    checkpoint_minutes: Annotated[
-        float | None, _option(_RUN, "Minutes between checkpoints; 10 if neither is given.")
-    ] = None,
+        likelihood=(str, "auto", "auto, multinomial, bernoulli, gaussian, poisson or negative_binomial."),
+        tau=("NUMBER", "auto", "Correlation along an edge; or auto (0.9), learned, learned_per_dimension."),
+        forests=(Literal["uniform", "adaptive"], "uniform", "adaptive: edges that data do not support lose weight."),
+        eta=("NUMBER", "auto", "How far adaptive weights follow the data; auto: 1 over the edge terms' spread."),
+        hidden=("WIDTHS", (300,), "Widths of the hidden layers, such as 600,200."),
+        init=(str, "random", "Start: random, or linear: the linear model in closed form."),
+        contrast=(float, 0.0, "Weight of a term in which other points compete for being linked."),
+        rivals=(str, "all", "Which points compete: all, or disjoint: those without a feature in common."),
+        normalize=(str, "auto", "Of features before the networks read them: auto, none, binary, l2, log1p."),
+        counts=(Literal["auto", "raw", "presence", "log"], "auto", "What counts become; auto: log if large."),
+        dropout=(float, 0.0, "Share of the features hidden at random while training."),
+        beta=(float, 1.0, "Weight of all terms but the reconstruction."),
+        min_stddev=(float, 1e-4, "Least standard deviation of a posterior."),
+        missing=(Literal["error", "mask"], "error", "Empty cells: error, or mask (leave them out of training)."),
+    ),
+    *_panel(
+        "Family pairwise",
+        network=(str, "perceptron", "perceptron; bilinear: far quicker for many pairs; metric: where edges are few."),
+        pair_inputs=(str, "features", "What correlations are read from: features, or the neighbourhoods in the graph."),
+        gamma_kl=(float, 1.0, "Strength of the singletons' KL in the regulariser."),
+        gamma_mi=(float, 1.0, "Strength of the pairs' mutual information."),
+        pair_hidden=("WIDTHS", None, "Widths of the pair network's hidden layers."),
+        pair_dropout=(float | None, None, "As --dropout; otherwise as the encoder."),
+        pair_normalize=(str | None, None, "As --normalize; otherwise as the encoder."),
+        pair_batch=(int | None, None, "Pairs of a step; otherwise all pairs of its rows."),
+    ),
+    *_panel(
+        "Family joint",
+        n_forests=(int, 20, "Forests that posteriors are averaged over."),
+        block_size=(int, 1, "Most vertices that training keeps correlated; more is slower and seldom better."),
+    ),
+    *_panel(
+        "Training",
+        max_epochs=("NUMBER", "auto", "Passes over the rows; auto: until rows held out are explained no better."),
+        max_steps=(int | None, None, "Steps, in place of --max-epochs."),
+        batch_size=("NUMBER", "auto", "Rows of a step."),
+        edge_batch_size=("NUMBER", "auto", "Edges of a step."),
+        learning_rate=("NUMBER", "auto", "Step size of Adam."),
+        average_steps=(int, 0, "Steps over which the weights kept are averaged; 0: none."),
+        warmup_steps=("NUMBER", "auto", "Steps over which all terms but the reconstruction grow to full size."),
+        validation_fraction=("NUMBER", "auto", "Share of rows to hold out; the weights best for these are kept."),
+        patience=("NUMBER", "auto", "Evaluations without improvement after which training stops early."),
+        device=(str, "auto", "auto, cpu, cuda, cuda:1, mps."),
+        random_state=(int | None, None, "Seed: the same gives the same model on a CPU. Otherwise one is drawn."),
+    ),
+    *_panel(
+        "Run",
+        checkpoint_steps=(int | None, None, "Steps between checkpoints."),
+        checkpoint_minutes=(float | None, None, "Minutes between checkpoints; 10 if neither is given."),
+    ),
+]
+_FEATURES = (
+    "Table of features: CSV, TSV or Parquet, wide (an id and numbers in each row) or long (id, item, value: ratings); "
+    "NPZ, NPY, .h5ad; or a folder of corrvae data convert."
+)
+_EDGES = (
+    "Edges: two columns of ids, as CSV, TSV or Parquet. Without a graph, a plain variational auto-encoder is trained."
+)
+_FOLDER = "Folder for the run; otherwise named after the features: ratings.csv -> ratings-model."
+_TOML = "TOML file of options by their names; those given here win. A run writes its own to run.toml."
+
+
+@command(interrupted=_interrupted, options=_FIT_OPTIONS)
+def fit(
+    features: Annotated[Path | None, typer.Argument(metavar="FEATURES", help=_FEATURES, show_default=False)] = None,
+    graph: Annotated[Path | None, typer.Argument(metavar="GRAPH", help=_EDGES, show_default=False)] = None,
+    *,
+    out: Annotated[Path | None, typer.Option(help=_FOLDER)] = None,
     config: Annotated[
-        Path | None,
-        _option(
-            _RUN,
-            "TOML file of options by their names; those given here win. A run writes its own to run.toml.",
-            "TOML",
-            is_eager=True,
-            callback=_read_config,
-        ),
+        Path | None, typer.Option(metavar="TOML", help=_TOML, is_eager=True, callback=_read_config)
     ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue the run in the folder, with its own options.", rich_help_panel=_RUN),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run in the folder.", rich_help_panel=_RUN)
-    ] = False,
-    quiet: QuietOption = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder, with its options.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Train a model on features and a graph, and write it to a folder.
 
@@ -282,7 +218,7 @@ def fit(
 
     Example: torchrun --nproc-per-node 4 -m corrvae fit people.csv friends.csv --out run
     """
-    options = {name: value for name, value in locals().items() if name not in _OF_THE_CALL}
+    options |= {"features": features, "graph": graph}
     out = _folder_of(out, features)
     if resume and overwrite:
         raise ValueError("--resume continues a run, --overwrite replaces it: choose one of the two")
@@ -300,7 +236,7 @@ def fit(
         from corrvae.plots.facts import describe
 
         print_document({"out": str(out), **describe(model)})
-    elif is_main() and not quiet:
+    elif is_main() and not is_quiet():
         shape = f"{len(model.ids_):,} points in {model.embedding_.shape[1]:,} dimensions"
         typer.echo(f"The model is in {out}: {shape} ({model.likelihood_} likelihood, {model.n_steps_:,} steps)")
     if model.stopped_ == "interrupted":

@@ -26,7 +26,6 @@ OutOption = Annotated[
     Path | None, typer.Option("--out", help="File to write: .csv, .tsv, .parquet or .json; otherwise CSV to stdout.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the answer and errors.")]
 MetricOption = Annotated[
     str,
     typer.Option("--metric", help="The score: expected_distance, log_odds, mean_distance, cosine or inner_product."),
