@@ -32,20 +32,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 @final
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features, the ids of their rows, and the graph between them.
+    """Features, the ids of their rows (``None`` if they only count), and the graph, its vertices in the rows' order.
 
-    Attributes
-    ----------
-    matrix
-        Array, memory map or CSR.
-    ids
-        Distinct ids of the rows, or ``None`` if they only count: 0, 1, ....
-    graph
-        The graph, its vertices in the order of the rows; ``None`` if there is none.
-    has_odd_index
-        Whether X came with an index that names no rows, because ids in it repeat or are missing.
-    source
-        What X was, if it brings graphs of its own: AnnData, or PyTorch Geometric's ``Data``.
+    `has_odd_index`: X came with an index that names no rows, because ids in it repeat or are missing. `source` is what
+    X was, if it brings graphs of its own: AnnData, or PyTorch Geometric's ``Data``.
     """
 
     matrix: Matrix
@@ -128,20 +118,12 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
 def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     """Return the table with a graph whose vertices are in the order of its rows.
 
-    Rows without an edge are isolated vertices; vertices without a row are left out, and a warning counts them. Ids
-    match ids, 7 also "7". Where there is nothing to match, vertex i is row i: the table has no ids, or the ids of a
-    `CorrelationGraph` or an adjacency are 0, 1, ... and the rows' ids are not these numbers in another order.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    graph
-        A `CorrelationGraph`, networkx graph, SciPy adjacency, ``edge_index`` of shape (2, m), data frame of edges
-        (source, target, perhaps weight), pairs of ids, path, or name of an ``obsp`` of AnnData; ``None``: the edges
-        that X brings, if any.
-    keep_bare
-        Keep vertices without a row, behind the rows, for a family that can use them.
+    The graph is a `CorrelationGraph`, networkx graph, SciPy adjacency, ``edge_index`` of shape (2, m), data frame of
+    edges (source, target, perhaps weight), pairs of ids, path, or name of an ``obsp`` of AnnData; ``None``: the edges
+    that X brings, if any. Rows without an edge are isolated vertices; vertices without a row are left out, and a
+    warning counts them, unless `keep_bare` keeps them behind the rows. Ids match ids, 7 also "7". Where there is
+    nothing to match, vertex i is row i: the table has no ids, or the ids of a `CorrelationGraph` or an adjacency are 0,
+    1, ... and the rows' ids are not these numbers in another order.
 
     Examples
     --------
@@ -185,15 +167,7 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
 
 
 class Known(NamedTuple):
-    """The vertices that a model was trained with.
-
-    Attributes
-    ----------
-    ids, n_rows
-        Their ids; those with features come first.
-    graph
-        The graph between them.
-    """
+    """The vertices that a model was trained with, those with features first, and the graph between them."""
 
     ids: Shaped[np.ndarray, " vertices"]
     n_rows: int

@@ -13,16 +13,7 @@ class CorrvaeError(Exception):
 
 @final
 class DataFileError(CorrvaeError, ValueError):
-    """A data file that cannot be read.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        The file.
-    problem : str
-        What is wrong with it, and what to do.
-    line : int or None
-        The line, counted from 1.
+    """A data file that cannot be read: its `path`, the `problem` with what to do, and the `line` counted from 1.
 
     Examples
     --------
@@ -40,14 +31,7 @@ class DataFileError(CorrvaeError, ValueError):
 
 @final
 class FolderError(CorrvaeError, OSError):
-    """A folder that cannot be read or written.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        The folder, or the file in it.
-    problem : str
-        What is wrong with it, and what to do.
+    """A folder that cannot be read or written: its `path`, or that of the file in it, and the `problem` with its cure.
 
     Examples
     --------
@@ -68,21 +52,8 @@ class FolderError(CorrvaeError, OSError):
 class TrainingError(CorrvaeError, ArithmeticError):
     """Training that met a number which is infinite or not a number.
 
-    Attributes
-    ----------
-    step : int
-        Steps taken before.
-    term : str
-        The term of the objective, or the weight, that is not finite.
-    rows : tuple of int
-        The rows of X involved, as far as they are known.
-    checkpoint : pathlib.Path or None
-        The last checkpoint.
-
-    Examples
-    --------
-    >>> TrainingError(12, "the edge term", (3, 4)).term
-    'the edge term'
+    `step` steps were taken before; `term` is the term of the objective, or the weight, that is not finite; `rows` are
+    those of X involved, as far as they are known; `checkpoint` is the last one.
     """
 
     def __init__(self, step: int, term: str, rows: tuple[int, ...] = (), checkpoint: Path | None = None) -> None:

@@ -71,13 +71,7 @@ def cache_folder() -> Path:
 
 
 def locate(name: str) -> Path:
-    """Return the archive or folder of a data set in `cache_folder`; raise with the command that gets it if not there.
-
-    Parameters
-    ----------
-    name : str
-        A name in `CATALOGUE`.
-    """
+    """Return the archive or folder of a data set in `cache_folder`; an error names the command that gets it."""
     members = _published(name).members
     archive, folder = cache_folder() / f"{name}.zip", cache_folder() / name
     if archive.is_file():
@@ -89,21 +83,10 @@ def locate(name: str) -> Path:
 
 
 def get(name: str, source: str | os.PathLike[str] | None = None, *, quiet: bool = False) -> Path:
-    """Put a data set into `cache_folder`, if it is not there yet, check that it is the right one and return its path.
+    """Put a data set of the `CATALOGUE` into `cache_folder`, if it is not there yet; check it and return its path.
 
-    Parameters
-    ----------
-    name : str
-        "ml-1m", "ml-10m", "ml-20m", "ml-25m", "ml-32m" or "epinions".
-    source : path-like, optional
-        A zip archive or folder to copy it from. Default: download it from its publisher.
-    quiet : bool
-        Whether to download without a message on the standard error.
-
-    Raises
-    ------
-    DataFileError
-        If the publisher does not answer, or the data are not the right ones.
+    It is copied from `source`, a zip archive or folder, or downloaded from its publisher. `quiet`: without a message on
+    the standard error.
     """
     publication = _published(name)
     if source is not None:

@@ -20,16 +20,10 @@ from corrvae.graphs import CorrelationGraph, DroppedEdgesWarning
 @final
 @dataclass(frozen=True, eq=False)
 class MovieLens:
-    """Users and the movies that they have rated, in parts that share no user.
+    """Users and the movies that they have rated, in parts that share no user; ids are the publisher's.
 
-    Attributes
-    ----------
-    train, validation, test : HalvedUsers
-        Users in two halves: features, the graph between halves, and `redraw` to draw halves again in training.
-    split : UserSplit
-        The users of each part, as positions in `users`.
-    users, movies : ndarray
-        The publisher's ids.
+    Each part has users in two halves: features, the graph between halves, and `redraw` to draw halves again in
+    training. `split` has the users of each part, as positions in `users`.
     """
 
     train: HalvedUsers
@@ -43,17 +37,7 @@ class MovieLens:
 @final
 @dataclass(frozen=True, eq=False)
 class Epinions:
-    """Users, the products that they have rated, and their mutual trust.
-
-    Attributes
-    ----------
-    features : csr_array
-        1 where the user of the row has rated the product of the column.
-    graph : CorrelationGraph
-        An edge where two users trust each other; its ids are the publisher's, in the order of the rows.
-    products : ndarray
-        The publisher's ids of the columns.
-    """
+    """Users, the products that they have rated, and their mutual trust; ids are the publisher's, in row order."""
 
     features: sparse.csr_array
     graph: CorrelationGraph

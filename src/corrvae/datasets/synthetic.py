@@ -12,18 +12,9 @@ from corrvae.graphs import CorrelationGraph
 @final
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """Points on a tree.
+    """Points on a tree: binary features, the tree, the true positions z, and labels.
 
-    Attributes
-    ----------
-    features : ndarray
-        Binary, one row for each point.
-    graph : CorrelationGraph
-        The tree.
-    latents : ndarray
-        The true positions z.
-    labels : ndarray
-        1 for points above the median of the first principal component of z, otherwise 0.
+    A label is 1 for points above the median of the first principal component of z, otherwise 0.
     """
 
     features: Float[np.ndarray, "points features"]
@@ -50,18 +41,7 @@ def tree(
     so that every position is standard normal and neighbours correlate by tau. Features are Bernoulli; their logits are
     a network with one hidden layer of rectified units, standard normal weights and no biases.
 
-    Parameters
-    ----------
-    n_points, n_features : int
-        Rows and columns.
-    n_components : int
-        Latent dimension.
-    n_hidden : int
-        Hidden units.
-    tau : float
-        Correlation of neighbours, between -1 and 1.
-    random_state : int, Generator or None
-        Seed or generator.
+    Every position is standard normal, and neighbours correlate by tau.
 
     Examples
     --------
@@ -112,20 +92,9 @@ _TOWNS = ("Arden", "Brook", "Calder", "Dale", "Esker", "Firth")
 @final
 @dataclass(frozen=True, eq=False)
 class Listeners:
-    """People who listen to music.
+    """People who listen to music: names, how often each played each style, who knows whom, and town of each person.
 
-    Attributes
-    ----------
-    ids : ndarray
-        Their names.
-    plays : ndarray
-        How often each person played each style.
-    styles : tuple of str
-        The styles, the columns of `plays`.
-    graph : CorrelationGraph
-        Who knows whom.
-    scenes, towns : ndarray
-        The scene, which is hidden in the plays, and the town of each person.
+    The scene of a person is hidden in the plays.
     """
 
     ids: np.ndarray
@@ -142,13 +111,6 @@ def listeners(n_people: int = 2000, *, random_state: int | np.random.Generator |
     A person belongs to one of eight scenes, likes a second one a little, and plays its styles in proportions of their
     own; some play a lot and some hardly anything. Most friends are of the same scene, more of them of the same town,
     and friends of friends become friends.
-
-    Parameters
-    ----------
-    n_people : int
-        Rows.
-    random_state : int, Generator or None
-        Seed or generator.
 
     Examples
     --------

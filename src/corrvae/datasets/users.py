@@ -18,18 +18,9 @@ Protocol = Literal["random-halves", "two-catalogues"]
 @final
 @dataclass(frozen=True, eq=False)
 class HalvedUsers:
-    """Users and one draw of their halves: rows 2u and 2u + 1 of the features are the halves of user u.
+    """Users and one draw of their halves: rows 2u and 2u + 1 of the features are those of user u, joined in the graph.
 
-    Attributes
-    ----------
-    items : csr_array
-        What each user has, one row each.
-    features : csr_array
-        The halves, two rows for each user.
-    graph : CorrelationGraph
-        An edge between the two halves of each user.
-    protocol : {"random-halves", "two-catalogues"}
-        How users are halved.
+    `items` has what each user has, one row each.
     """
 
     items: sparse.csr_array
@@ -47,13 +38,6 @@ class HalvedUsers:
 
         Both halves of a user, where both are asked for, are parts of the same draw: they share no item. Of two
         catalogues the item list is cut once for all rows of a call.
-
-        Parameters
-        ----------
-        rows : array of int
-            Rows of `features`.
-        generator : numpy.random.Generator
-            Source of the draws.
         """
         return _draw(self.items, rows, generator, self.protocol)
 
@@ -71,18 +55,11 @@ class UserSplit:
 def halve_users(
     items: Any, *, protocol: Protocol = "random-halves", random_state: int | np.random.Generator | None = None
 ) -> HalvedUsers:
-    """Split each user's items into two halves at random.
+    """Split each user's items (a row for each) into two halves at random.
 
-    Parameters
-    ----------
-    items : array or sparse matrix
-        A row for each user.
-    protocol : {"random-halves", "two-catalogues"}
-        "random-halves": each user's items are halved on their own; halves differ by one item at most, and a user with a
-        single item has an empty half. "two-catalogues": the list of items is cut into two catalogues of equal size, the
-        same for all users, and a half is what a user has of one; halves differ in size, and may be empty.
-    random_state : int, Generator or None
-        Seed or generator of the draw.
+    "random-halves": each user's items are halved on their own; halves differ by one item at most, and a user with a
+    single item has an empty half. "two-catalogues": the list of items is cut into two catalogues of equal size, the
+    same for all users, and a half is what a user has of one; halves differ in size, and may be empty.
 
     Examples
     --------
@@ -109,18 +86,8 @@ def split_users(
 ) -> UserSplit:
     """Split users at random into train, validation and test.
 
-    Parameters
-    ----------
-    n_users : int
-        Number of users.
-    test : float
-        The share of users for testing, rounded up.
-    validation : float
-        The share of the remaining users for choosing a model, rounded up.
-    most_pairs : int
-        Testing and validation keep at most so many users, drawn at random; the others are in no part.
-    random_state : int, Generator or None
-        Seed or generator.
+    `test` is the share of users for testing, `validation` that of the remaining users for choosing a model, rounded up.
+    Both keep at most `most_pairs` users, drawn at random; the others are in no part.
 
     Examples
     --------

@@ -9,23 +9,11 @@ from corrvae.graphs.graph import CorrelationGraph
 
 
 def graph_features(X: Any, graph: CorrelationGraph) -> sparse.csr_array:
-    """Return features with each vertex's row of the adjacency matrix, 0 or 1, beside them: [X, A].
+    """Return features with each vertex's row of the adjacency matrix, 0 or 1, beside them: [X, A], CSR in float32.
 
     An encoder that reads features alone cannot know a vertex's neighbours. With these features it does, and a
     multinomial likelihood explains both parts: what a point has, and whom it is linked to. This suits links among the
-    vertices of training; a new row has no adjacency. Use the training graph, or held-out edges leak.
-
-    Parameters
-    ----------
-    X
-        Features, dense or sparse, with a row for each vertex.
-    graph
-        The graph whose vertex i is row i; a data frame whose index has its ids must be in its order.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        Of shape (n_vertices, n_features + n_vertices), in float32. Conductances are left out.
+    vertices of training; a new row has no adjacency. Use the training graph, or held-out edges leak. Vertex i is row i.
 
     Examples
     --------

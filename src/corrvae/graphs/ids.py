@@ -10,17 +10,10 @@ from jaxtyping import Int, Shaped
 
 @final
 class VertexIds:
-    """The distinct ids of a graph's vertices, in vertex order.
+    """The distinct ids of a graph's vertices, in vertex order; ``values=None`` stands for 0, 1, ..., count - 1.
 
     Integers are kept as an int64 array and everything else as an array of objects, so that a string stays the string it
     was and one long id does not widen all others. The ids 0, 1, ..., n - 1 take no memory until they are read.
-
-    Parameters
-    ----------
-    values
-        Distinct ids, or None for 0, 1, ..., n - 1.
-    count
-        Number of ids.
 
     Examples
     --------

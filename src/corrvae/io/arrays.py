@@ -21,14 +21,8 @@ _WRONG = (ValueError, OSError, EOFError, LookupError, TypeError, RuntimeError, z
 class Features:
     """A matrix of features with the ids of its rows and the names of its columns.
 
-    Attributes
-    ----------
-    matrix : ndarray or csr_array
-        float32 if it was read from a file. It may be mapped: then it stays on the disk.
-    ids : ndarray or None
-        One for each row, all distinct: integers, or an object array of strings. None: rows are 0, 1, ....
-    names : list of str or None
-        One for each column, all distinct.
+    `matrix` is float32 if it was read from a file, and perhaps mapped: then it stays on the disk. `ids` are distinct
+    integers, or an object array of strings; None: rows are 0, 1, .... `names` are distinct.
     """
 
     matrix: np.ndarray | sparse.csr_array

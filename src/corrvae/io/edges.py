@@ -30,20 +30,10 @@ _logger = logging.getLogger("corrvae.io")
 @final
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of ids in the order of a file.
+    """Pairs of ids in the order of a file, as positions (`codes`) in `distinct` sorted ids, with a number for each.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (pairs, 2)
-        Positions in `distinct`.
-    distinct : ndarray
-        The distinct ids, sorted: integers if all are, otherwise strings.
-    values : ndarray or None
-        A number for each pair.
-    error : callable
-        ``error(k, problem)`` returns a `DataFileError` that names the line of the k-th pair.
-    names : list of str, or None
-        The names of the columns of ids. Without, the first pair may be names that were not recognised.
+    ``error(k, problem)`` returns a `DataFileError` that names the line of the k-th pair. `names` are those of the
+    columns of ids; without, the first pair may be names that were not recognised.
     """
 
     codes: Int[np.ndarray, "pairs 2"]
@@ -89,11 +79,6 @@ def read_graph(
         pairs given in both orders are edges.
     rows : ndarray, optional
         Ids of the rows that the graph is of. A file whose second column holds other things is then an error.
-
-    Raises
-    ------
-    DataFileError
-        With the path, and the line where something is wrong.
 
     Examples
     --------
@@ -245,18 +230,8 @@ def read_groups(
     r"""Read who belongs to which group from a long table (id, group), for `corrvae.CorrelationGraph.from_groups`.
 
     Where the ids of groups are those of points too (both are numbers, say), groups are named after their column:
-    ``household 7``. A line of the log says so.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, as for `read_graph`.
-    columns : two str or int
-        Names or positions (from 0) of the columns of ids and of groups.
-    header : bool, optional
-        Whether the first line names the columns; None: as for `read_graph`.
-    rows : ndarray, optional
-        Ids of all points, as the members are to be spelled: 7 where the file has "7".
+    ``household 7``. A line of the log says so. `rows` are the ids of all points, as the members are to be spelled: 7
+    where the file has "7".
 
     Examples
     --------
@@ -329,29 +304,10 @@ def _hold_integers(ids: np.ndarray) -> bool:
 
 
 def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False) -> CorrelationGraph:
-    """Return the graph with the rows of a table as its vertices, in their order.
+    """Return the graph with the rows of a table as its vertices, in their order; raise ValueError if no edge is left.
 
     Rows without an edge are isolated vertices. Vertices without a row are left out with their edges, and a warning
-    counts them.
-
-    Parameters
-    ----------
-    features : Features
-        The table; without ids, its rows are 0, 1, ....
-    graph : CorrelationGraph
-        A graph with the same ids; integers match the strings that spell them.
-    keep_bare : bool
-        Keep vertices without a row, behind the rows.
-
-    Raises
-    ------
-    ValueError
-        If no edge is left.
-
-    Warns
-    -----
-    UserWarning
-        With the number of vertices without a row, some of them, and the number of their edges.
+    counts them; with `keep_bare` they stay, behind the rows.
 
     Examples
     --------

@@ -35,15 +35,7 @@ _GENERATION = re.compile(r"(\w[\w.]*)-\d+\.(safetensors|npy|parquet)")
 @final
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """The content of a folder.
-
-    Attributes
-    ----------
-    document : dict
-        The JSON document.
-    tensors, arrays, tables : dict
-        Tensors, arrays (read-only and mapped if large) and pyarrow tables by name.
-    """
+    """The content of a folder: its JSON document, and by name tensors, arrays (mapped if large) and pyarrow tables."""
 
     document: dict[str, Any]
     tensors: dict[str, Any] = field(default_factory=dict)
@@ -61,28 +53,11 @@ def write_folder(
     arrays: Mapping[str, np.ndarray] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a folder, or replace the content of one of the same kind, atomically.
+    """Write a folder, or replace the content of one of the same kind, atomically; raise FolderError if that fails.
 
-    Files that other programs put into the folder stay. A folder that corrvae did not write is left as it is.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder; it and its parents are made.
-    kind : str
-        What the folder is, such as "corrvae model"; `read_folder` asks for it.
-    version : int
-        Version of the format of this kind.
-    document : mapping
-        What JSON can hold: finite numbers, strings, booleans, None, lists, mappings from strings.
-    tensors, arrays, tables : mapping, optional
-        Torch tensors, NumPy arrays (of numbers or fixed-width strings) and pyarrow tables by name.
-
-    Raises
-    ------
-    FolderError
-        If the folder cannot be written, is being written by another program, or is not one of this kind. What was in
-        it before is unchanged.
+    It and its parents are made. Files that other programs put into it stay. A folder of another `kind` (such as
+    "corrvae model"), or that corrvae did not write, is left as it is. `document` is what JSON can hold; tensors are
+    torch's.
     """
     folder = Path(path)
     writers: dict[tuple[str, str], Callable[[BinaryIO], object]] = {}
@@ -123,22 +98,7 @@ def write_folder(
 
 
 def read_folder(path: str | os.PathLike[str], *, kind: str, version: int) -> Folder:
-    """Read a folder that `write_folder` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder.
-    kind : str
-        What it should be.
-    version : int
-        The version of the format that the caller reads.
-
-    Raises
-    ------
-    FolderError
-        If the folder is missing, damaged, of another kind or version, or cannot be read.
-    """
+    """Read a folder that `write_folder` wrote; raise FolderError for one that is damaged or of another kind, version."""
     folder = Path(path)
     with folder_errors(folder, "read"):
         for attempt in range(_ATTEMPTS):
@@ -154,20 +114,11 @@ def read_folder(path: str | os.PathLike[str], *, kind: str, version: int) -> Fol
 
 @contextmanager
 def lock_folder(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make a folder if needed and lock it, so that only one program writes to it.
+    """Make a folder if needed and lock it, so that only one program writes to it; readers need no lock.
 
     The lock ends with the block, or with the process however it ends. A process may lock a folder again that it has
-    locked (in the same thread). Readers need no lock.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder; it and its parents are made.
-
-    Raises
-    ------
-    FolderError
-        If another program holds the lock, or the folder has content that corrvae did not write.
+    locked (in the same thread). Raise FolderError if another program holds it, or if it has content that corrvae did
+    not write.
     """
     from filelock import FileLock, Timeout
 

@@ -37,16 +37,7 @@ def write_mapped(
 ) -> None:
     """Write a sparse matrix as a folder that `open_mapped` and `read_features` open without reading it.
 
-    Parameters
-    ----------
-    folder : path-like
-        The folder to make; it must not exist yet.
-    matrix : csr_array
-        The features.
-    ids : array, optional
-        Integers or strings, one for each row.
-    names : sequence of str, optional
-        One for each column.
+    The folder must not exist yet. `ids` are integers or strings, one for each row; `names` are those of the columns.
 
     Examples
     --------
@@ -69,19 +60,11 @@ def map_table(
     layout: Layout = "auto",
     names: Sequence[str] | None = None,
 ) -> sparse.csr_array:
-    """Write a long table that may be larger than memory as a folder of mapped arrays, and open it.
+    """Write a long table, in text or Parquet, that may be larger than memory as a folder of mapped arrays, and open it.
 
     The file is read twice: to count the entries of each row, and to put them in their places. Ids and items have to fit
     in memory, entries need not. A table that is not nearly sorted by id is faster to sort first (DuckDB or polars do).
-
-    Parameters
-    ----------
-    path : path-like
-        A long table in text or Parquet.
-    folder : path-like
-        The folder to make; it must not exist yet.
-    id_column, layout, names
-        As in `read_features`.
+    The other parameters are those of `read_features`.
     """
     wanted = None if names is None else list(names)
     table, is_long = open_table(Path(path), id_column, layout, wanted)
@@ -135,16 +118,8 @@ def _sort_rows(data: np.ndarray, indices: np.ndarray, offsets: np.ndarray, n_col
 def open_mapped(folder: str | os.PathLike[str]) -> sparse.csr_array:
     """Open a folder of mapped arrays as a `csr_array`; nothing but what is used is read from the disk.
 
-    Parameters
-    ----------
-    folder : path-like
-        A folder that `write_mapped` or `map_table` wrote, or with `data.npy`, `indices.npy` and `indptr.npy` saved by
-        ``np.save``. Without a `shape.npy`, the number of columns is one more than the largest index.
-
-    Raises
-    ------
-    FolderError
-        If the arrays are missing or do not fit together.
+    `write_mapped` or `map_table` wrote it, or it has `data.npy`, `indices.npy` and `indptr.npy` saved by ``np.save``;
+    then the number of columns is one more than the largest index.
     """
     place = Path(folder)
     data, indices, indptr = (_load(place / f"{part}.npy") for part in ("data", "indices", "indptr"))

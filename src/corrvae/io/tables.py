@@ -25,6 +25,8 @@ def read_features(
     The content decides what a file is, not its name. Text has commas, tabs, semicolons, bars, blanks or ``::`` between
     fields, and may be compressed with gzip.
 
+    A `DataFileError` names the path, line and column; a warning counts rows added up, and rows or columns left out.
+
     Parameters
     ----------
     path : path-like
@@ -40,16 +42,6 @@ def read_features(
         all of them; items of a long one that are not among them are left out.
     missing : {"error", "mask"}
         What to do with an empty cell of a wide table: raise an error, or return NaN.
-
-    Raises
-    ------
-    DataFileError
-        With the path, and the line and the column where something is wrong.
-
-    Warns
-    -----
-    UserWarning
-        If rows were added up, or rows or columns were left out.
 
     Examples
     --------

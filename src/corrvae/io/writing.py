@@ -38,24 +38,11 @@ def ids_as_column(ids: np.ndarray) -> pa.Array:
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], *, file_format: Format | None = None) -> None:
-    """Write a table to a file, or to the standard output.
+    """Write a table to a file, which is replaced when all is written, or for "-" to the standard output.
 
-    Text has nine significant digits of a double and as many of a single as distinguish it. In JSON a table
-    is a list with an object for each row, and what is not finite is null.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    path : path-like or "-"
-        The file, which is replaced when all is written; "-" for the standard output.
-    file_format : {"csv", "tsv", "parquet", "json"}, optional
-        Default: by the ending of the name; CSV on the standard output.
-
-    Raises
-    ------
-    FolderError
-        If the file cannot be written, or its name has no known ending.
+    Text has nine significant digits of a double and as many of a single as distinguish it. In JSON a table is a list
+    with an object for each row, and what is not finite is null. The format is that of the ending of the name, otherwise
+    CSV.
 
     Examples
     --------
@@ -83,19 +70,9 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], *, file_format: F
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a stream of bytes beside a file, which replaces the file if the block ends well.
+    """Open a stream of bytes beside a file, which replaces the file if the block ends well; otherwise it is as before.
 
     A device or a pipe is written to directly.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; its folder must exist.
-
-    Raises
-    ------
-    FolderError
-        If it cannot be written; then the file is as it was before.
     """
     place = Path(path).resolve()  # a link keeps pointing to its file
     with folder_errors(place):
