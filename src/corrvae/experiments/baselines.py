@@ -71,14 +71,7 @@ def halves_plda(items: Any, n_components: int, *, ridge: float) -> LinearSolutio
     sqrt(h k) / (n (n - 1)) off the diagonal and 0 on it, and the expected scatter of one half (n - 2) / (2 n (n - 1))
     and 1 / n.
 
-    Parameters
-    ----------
-    items
-        0 or 1 of each user (row) and item; every user has two items or more.
-    n_components
-        Number of directions.
-    ridge
-        As in `corrvae.model.linear.solve_linear`.
+    Every user (row) has two items or more, 0 or 1 each; `ridge` is as in `corrvae.model.linear.solve_linear`.
 
     Examples
     --------

@@ -19,19 +19,9 @@ _MOST_VERTICES = 2_000  # a dense determinant counts the forests before they are
 
 
 def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Bool[np.ndarray, "forests edges"]:
-    """Return all maximal acyclic subgraphs of a small graph: one spanning tree in each component.
+    """Return all maximal acyclic subgraphs of a small graph, a row for each: one spanning tree in each component.
 
-    Parameters
-    ----------
-    graph
-        Its conductances do not matter here.
-    limit
-        The most forests to list; more raise a ``ValueError`` before any is listed.
-
-    Returns
-    -------
-    numpy.ndarray
-        A row for each forest, which marks the edges it contains.
+    More than `limit` of them raise a ``ValueError`` before any is listed.
 
     Examples
     --------
@@ -75,20 +65,8 @@ def sample_forest(
 ) -> Int[np.ndarray, " forest_edges"]:
     """Draw a maximal acyclic subgraph, uniformly or in proportion to the product of its conductances.
 
-    By Wilson's algorithm: the time is that of random walks to the vertex of highest degree, short in most graphs and
-    quadratic in the length of long cycles.
-
-    Parameters
-    ----------
-    graph
-        Connected or not.
-    random_state
-        Seed or generator.
-
-    Returns
-    -------
-    numpy.ndarray
-        Positions of the forest's edges in ``graph.edges``, sorted.
+    Returned are the sorted positions of its edges in ``graph.edges``. Wilson's algorithm takes the time of random walks
+    to the vertex of highest degree, short in most graphs and quadratic in the length of long cycles.
 
     Examples
     --------
@@ -106,15 +84,7 @@ def sample_forest(
 @final
 @dataclass(frozen=True, eq=False)
 class OrderedForest:
-    """A rooted forest as an order of its vertices, parents before children.
-
-    Attributes
-    ----------
-    order
-        The vertices, breadth first.
-    parents
-        The place in `order` of each one's parent; -1 for a root.
-    """
+    """A rooted forest as an order of its vertices, breadth first, and the place of each one's parent; -1 for a root."""
 
     order: Int[np.ndarray, " vertices"]
     parents: Int[np.ndarray, " vertices"]
@@ -137,23 +107,10 @@ class OrderedForest:
 
 @final
 class ForestPieces:
-    """A forest cut into blocks, and the blocks packed into pieces of bounded size.
+    """A forest cut into blocks of at most `block_size` vertices, and the blocks packed into pieces of bounded size.
 
-    Parameters
-    ----------
-    forest
-        The forest.
-    block_size
-        Most vertices of a block.
-    piece_size
-        Most vertices of the blocks of a piece, and again of the blocks above these; ``None``: as of a block.
-    stays
-        Vertices that stay in the block of their parent whatever its size.
-
-    Attributes
-    ----------
-    n_pieces, n_cut
-        Number of pieces, and of the edges between blocks.
+    A piece has at most `piece_size` vertices of its own (by default as a block), and again as many in the blocks above
+    these. Vertices that are marked as `stays` stay in the block of their parent whatever its size.
 
     Examples
     --------
@@ -203,18 +160,10 @@ class ForestPieces:
 @final
 @dataclass(frozen=True, eq=False)
 class ForestPiece:
-    """Some blocks of a forest, and the blocks above them.
+    """Some blocks of a forest, and the blocks above them; vertices are in order, parents before children.
 
-    Attributes
-    ----------
-    vertices
-        The vertices of all of them, parents before children.
-    own
-        Which of these belong to the piece; the others are in blocks above it.
-    parents
-        The place of each one's parent in its block; -1 for the root of a block.
-    cut
-        Places of the two ends of each edge between a block of the piece and the one above.
+    `own` marks those of the piece. `parents` are places in the same block, -1 for its root; `cut` are the places of the
+    two ends of each edge between a block of the piece and the one above.
     """
 
     vertices: Int[np.ndarray, " vertices"]
@@ -226,16 +175,6 @@ class ForestPiece:
 @final
 class ForestSampler:
     """Draws maximal acyclic subgraphs of one graph; what they have in common is prepared once.
-
-    Parameters
-    ----------
-    graph
-        Forests are drawn uniformly, or in proportion to the product of the graph's conductances.
-
-    Attributes
-    ----------
-    is_forest
-        Whether the graph has no cycle: every draw is the graph itself.
 
     Examples
     --------
@@ -305,15 +244,7 @@ class Level:
 @final
 @dataclass(frozen=True, eq=False)
 class RootedForest:
-    """A forest with a root in every tree, level by level: each point can be drawn given its parent.
-
-    Attributes
-    ----------
-    roots
-        The first vertex of each tree; an isolated vertex is a tree.
-    levels
-        The other vertices by depth.
-    """
+    """A forest with a root in every tree, level by level: each point can be drawn given its parent."""
 
     roots: Int[np.ndarray, " trees"]
     levels: tuple[Level, ...]

@@ -98,7 +98,7 @@ def write_folder(
 
 
 def read_folder(path: str | os.PathLike[str], *, kind: str, version: int) -> Folder:
-    """Read a folder that `write_folder` wrote; raise FolderError for one that is damaged or of another kind, version."""
+    """Read a folder that `write_folder` wrote; raise FolderError for one that is damaged or of another kind."""
     folder = Path(path)
     with folder_errors(folder, "read"):
         for attempt in range(_ATTEMPTS):

@@ -80,18 +80,10 @@ def make_forests(choice: Any) -> AdaptiveForests | None:
 @final
 @dataclass(frozen=True, eq=False)
 class ForestWeights:
-    """A distribution over a graph's forests.
+    """A distribution over a graph's forests, in proportion to the product of their conductances (the largest is 1).
 
-    Attributes
-    ----------
-    conductances
-        Of each edge, the largest 1; a forest's probability is in proportion to their product.
-    weights
-        The probability that a forest contains each edge.
-    divergence
-        KL from the graph's own distribution, uniform or by its conductances, in nats.
-    eta
-        With which it was chosen.
+    `weights` are the probabilities that a forest contains each edge; `divergence` is KL from the graph's own
+    distribution, in nats.
     """
 
     conductances: Float[np.ndarray, " edges"]
@@ -104,14 +96,7 @@ class ForestWeights:
 class ForestAdapter:
     """The weights of one graph's edges for any edge terms; what depends on the graph alone is computed once.
 
-    Parameters
-    ----------
-    graph
-        The graph; its conductances are the starting point and the reference of the divergence.
-    options
-        How conductances depend on edge terms.
-    seed
-        Of sketched weights.
+    The graph's conductances are the starting point and the reference of the divergence.
 
     Examples
     --------

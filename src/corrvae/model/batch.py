@@ -61,35 +61,13 @@ class Shuffled:
 class TrainingData:
     """Features and edges, and how a step draws from them.
 
-    Parameters
-    ----------
-    table
-        Features of the vertices.
-    edges
-        Pairs of rows of the table; ``None`` trains without a graph.
-    weights
-        The edges' spanning weights; ``None`` for 1, which is right for a forest.
-    sample_weights
-        One for each vertex, with mean 1.
-    conductances
-        The edges' conductances, for families that draw forests.
-    n_bare
-        Vertices without a row; they come after the rows.
-    adapted
-        The distribution over forests that weights and conductances follow, if they are adapted to the posterior.
-    augment
-        Draws the features of rows again each time: a function of row numbers and a generator. The table's own entries
-        are not read then.
-    batch_size, edge_batch_size
-        Vertices and edges that a step draws (B1, B2).
-    max_pairs
-        Most pairs that a step draws for the non-edge term.
-    n_pieces
-        Go through all vertices and edges in so many steps instead.
-    as_inferred
-        Whether the objective is to be the bound of posteriors as they are inferred, if training has another.
-    seed
-        Of all draws.
+    `edges` are pairs of rows; ``None`` trains without a graph. `weights` are spanning weights, ``None`` for 1, which is
+    right for a forest; `conductances` are for families that draw forests; `adapted` is the distribution over forests
+    that both follow, if they are adapted to the posterior. `sample_weights` have mean 1. `n_bare` vertices without a
+    row come after the rows. `augment` draws the features of rows again each time, and the table's own entries are not
+    read then. A step draws `batch_size` vertices and `edge_batch_size` edges (B1, B2), and at most `max_pairs` pairs
+    for the non-edge term; with `n_pieces` all are gone through in so many steps instead. `as_inferred`: the objective
+    is to be the bound of posteriors as they are inferred, if training has another.
 
     Examples
     --------
@@ -282,36 +260,15 @@ def number_vertices(
 class Batch:
     """The draws of one step. Each distinct vertex is encoded once, whatever its roles.
 
-    Attributes
-    ----------
-    rows, vertices
-        Features of the distinct vertices, and which vertices they are. The first `n_drawn` were drawn for the singleton
-        terms.
-    drawn
-        Those of the first `n_drawn` whose singleton terms are evaluated here: all, or the share of one worker.
-    vertex_weights
-        Factors that make the sum over `drawn` an estimate of the mean over all vertices.
-    edges, edge_weights
-        The edges drawn, as positions in `rows`, and factors that make the sum of T over them an estimate of
-        (1/n) sum_e w_e T_e; ``None`` without a graph.
-    pairs
-        Pairs of drawn vertices for the non-edge term, as positions in `rows`.
-    pair_weight
-        Factor that makes the sum of I over them an estimate of (2/n^2) sum_{i<j} I_ij.
-    phi, is_open
-        For families that read the graph: pair features of each edge drawn and of other candidates of its first end, and
-        which of these there are.
-    forest
-        A forest of the distinct vertices, which then are rows and, after them, vertices without one; its `edges` are
-        those cut between blocks.
-    forest_weights
-        For each of these vertices, the weight of its KL given its parent.
-    is_inferred
-        Whether the forest is one that posteriors are inferred along, rather than of training.
-    excluded
-        Which first ends of the edges (rows) do not compete for which second ends (columns).
-    forest_cost
-        KL of an adapted distribution over forests, per vertex, and the factor of its term.
+    `rows` are features of the distinct `vertices`, of which the first `n_drawn` were drawn for the singleton terms.
+    `drawn` are those evaluated here: all, or the share of one worker. `vertex_weights` make the sum over them an
+    estimate of the mean over all vertices, `edge_weights` the sum of T over `edges` (positions in `rows`) one of (1/n)
+    sum_e w_e T_e, and `pair_weight` the sum of I over `pairs` one of (2/n^2) sum_{i<j} I_ij. `phi` are pair features of
+    each edge drawn and of other candidates of its first end, and `is_open` which of these there are. `forest` is one of
+    the distinct vertices, which then are rows and, after them, vertices without one; `edges` are those cut between its
+    blocks, and `forest_weights` those of each vertex's KL given its parent. `excluded`: which first ends of the edges
+    (rows) do not compete for which second ends (columns). `forest_cost`: KL of an adapted distribution over forests,
+    per vertex, and the factor of its term.
     """
 
     rows: Rows

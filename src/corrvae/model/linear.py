@@ -32,16 +32,9 @@ _RIDGE = 0.3
 @final
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """Coordinates z = (y - mean)' W of variance 1, and the correlation of each across an edge.
+    """Coordinates z = (y - mean)' W of variance 1, and the correlation of each across an edge, in descending order.
 
-    Attributes
-    ----------
-    directions
-        W, a column for each dimension, in descending order of the correlations.
-    mean
-        The mean of y.
-    correlation
-        rho of each dimension.
+    Columns of the `directions` W are dimensions; `mean` is that of y.
     """
 
     directions: Float[np.ndarray, "features dim"]
@@ -53,10 +46,7 @@ class LinearSolution:
 
         A posterior N(sqrt(u) z, 1 - u) under the prior correlation tau has the log-odds of correlation rho = tau u.
 
-        Parameters
-        ----------
-        tau
-            The prior's correlation; ``None``: the root of rho, which is then shared evenly by tau and u.
+        The default of tau is the root of rho, which is then shared evenly by tau and u.
 
         Examples
         --------
@@ -79,16 +69,7 @@ def solve_linear(
 ) -> LinearSolution:
     """Solve between w = rho (total + ridge tr(total) / m I) w for the largest rho.
 
-    Parameters
-    ----------
-    between, total
-        Covariance of the two ends of an edge, and of one end, of m features.
-    mean
-        Mean of an end.
-    n_components
-        Number of directions.
-    ridge
-        Added to the total, as a share of its mean variance.
+    `between` and `total` are the covariances of the two ends of an edge, and of one end, of m features.
 
     Examples
     --------
@@ -107,17 +88,6 @@ def solve_edges(data: TrainingData, inputs: InputTransform, n_components: int, *
 
     Both are weighted by the edges' spanning weights. Of wide tables they are taken in the leading singular directions
     of the rows, which stay sparse.
-
-    Parameters
-    ----------
-    data
-        Features and edges.
-    inputs
-        What the encoder reads of features, in evaluation mode.
-    n_components
-        Number of directions.
-    seed
-        Of the edges used, if there are many, and of the singular directions.
 
     Examples
     --------

@@ -33,24 +33,7 @@ class Autoencoded(NamedTuple):
 
 @final
 class CorrelatedModel(nn.Module):
-    """Encoder, decoder, likelihood, the correlation of the pair prior, and a posterior family.
-
-    Parameters
-    ----------
-    encoder
-        Rows to `Marginals`.
-    decoder
-        Latent points to one output for each feature.
-    likelihood
-        Distribution of the features given these outputs.
-    family
-        The posterior family (`corrvae.model.families.Family`): it draws batches, computes the objective's terms and
-        infers posteriors.
-    tau
-        Correlation of the pair prior: a number, or a `LearnedTau`.
-    inputs
-        What is done to features before the encoder reads them.
-    """
+    """Encoder, decoder, likelihood, the correlation of the pair prior, and a posterior family."""
 
     def __init__(
         self,
@@ -195,28 +178,10 @@ def build_model(
     init: str = "random",
     seed: int = 0,
 ) -> CorrelatedModel:
-    """Build the networks with parameters drawn from a seed, in evaluation mode.
+    """Build the networks with parameters drawn from a seed, in evaluation mode; the family becomes part of the model.
 
-    Parameters
-    ----------
-    n_features, n_components
-        Number of features; latent dimension.
-    family
-        A posterior family that is not yet built; it becomes part of the model.
-    likelihood
-        Name, or class.
-    tau
-        A number, ``"learned"`` or ``"learned_per_dimension"``.
-    hidden
-        Widths of the encoder's hidden layers; the decoder has the same in reverse.
-    normalize, dropout
-        What is done to features before the encoder reads them.
-    min_stddev
-        Least standard deviation of a posterior.
-    init
-        With "linear" the encoder has an affine path beside its hidden layers, for `CorrelatedModel.start_linear`.
-    seed
-        Of the initial parameters.
+    The decoder has the `hidden` widths in reverse. With ``init="linear"`` the encoder has an affine path beside its
+    hidden layers, for `CorrelatedModel.start_linear`.
     """
     # Modules draw from torch's global generator in its default type; both belong to the caller and stay as they are.
     with torch.random.fork_rng(devices=[]), _single_precision(), torch.inference_mode(False):

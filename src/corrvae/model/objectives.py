@@ -31,14 +31,7 @@ TERMS = ("reconstruction", "singleton", "edge", "non_edge", "contrast", "forests
 class Terms:
     """An objective as named terms, each an unbiased estimate per vertex, in nats.
 
-    Attributes
-    ----------
-    values
-        For each term its value at every draw.
-    weights
-        The estimate of a term is ``sum(weights * values)``.
-    coefficients
-        The objective is the sum of the estimates times these.
+    The estimate of a term is ``sum(weights * values)``, and the objective the sum of estimates times `coefficients`.
 
     Examples
     --------
@@ -106,18 +99,9 @@ def edge_term(
     prior: PairPrior,
     pre_activation: Float[Tensor, "edges dim"] | None = None,
 ) -> Float[Tensor, " edges"]:
-    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j for each edge.
+    """T_ij = KL(q_ij || p0_ij) - KL_i - KL_j for each edge, a pair of positions in `marginals`.
 
-    Parameters
-    ----------
-    marginals
-        Singleton posteriors.
-    edges
-        Pairs of positions in `marginals`.
-    prior
-        The pair prior.
-    pre_activation
-        a with rho = tanh(a), for each edge; ``None`` for independent posteriors (rho = 0).
+    `pre_activation` is a with rho = tanh(a), for each edge; ``None`` for independent posteriors (rho = 0).
 
     Examples
     --------

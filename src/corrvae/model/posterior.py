@@ -20,14 +20,8 @@ class Posterior:
     Every marginal is N(mean, diag stddev^2). Every pair of vertices has a correlation in each latent dimension, here 0.
     Together they define a joint distribution along any forest, but not along a graph with cycles.
 
-    Parameters
-    ----------
-    mean, stddev
-        One row for each vertex.
-    ids
-        Ids of the vertices; ``None`` for 0, 1, .... Methods take pairs and edges of ids.
-    tau
-        Correlation of the prior along an edge, in each dimension.
+    Methods take pairs and edges of ids, 0, 1, ... by default. `tau` is the correlation of the prior along an edge, in
+    each dimension.
 
     Examples
     --------
@@ -160,16 +154,8 @@ class Posterior:
     ) -> Float[np.ndarray, "samples vertices dim"]:
         """Draw all vertices jointly along a forest: roots from their marginals, then each vertex given its parent.
 
-        In units of its standard deviation, a vertex is rho times its parent plus sqrt(1 - rho^2) times noise.
-
-        Parameters
-        ----------
-        n_samples
-            Number of joint draws.
-        edges
-            The forest, as pairs of ids; vertices without an edge are drawn on their own.
-        random_state
-            Generator or seed.
+        In units of its standard deviation, a vertex is rho times its parent plus sqrt(1 - rho^2) times noise. Edges are
+        pairs of ids; vertices without one are drawn on their own.
         """
         places = self.pair_positions(edges)
         forest = RootedForest.of(self.n_vertices, places)

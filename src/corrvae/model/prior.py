@@ -24,16 +24,8 @@ class PairPrior:
     At rho = 0 the standard deviations enter as spread (s_i^2 + s_j^2). A negative tau is turned positive together with
     rho, since 1 - |tau| is what must keep its digits.
 
-    Attributes
-    ----------
-    near, far, spread
-        tau / (4 (1 - tau)), -tau / (4 (1 + tau)) and tau^2 / (2 (1 - tau^2)).
-    product
-        |tau| / (1 - tau^2).
-    sign, complement
-        The sign of tau, and 1 - |tau|.
-    constant
-        log(1 - tau^2) / 2, summed over dimensions.
+    `near`, `far`, `spread` and `product` are tau / (4 (1 - tau)), -tau / (4 (1 + tau)), tau^2 / (2 (1 - tau^2)) and
+    |tau| / (1 - tau^2); `complement` is 1 - |tau|; `constant` is log(1 - tau^2) / 2, summed over dimensions.
 
     Examples
     --------
@@ -95,13 +87,6 @@ def check_tau(tau: float) -> None:
 @final
 class LearnedTau(nn.Module):
     """A tau in (-1, 1) that training adjusts: one for all latent dimensions, or one for each.
-
-    Parameters
-    ----------
-    start
-        Initial value.
-    n_components
-        Number of latent dimensions for one tau each; ``None`` for one shared by all.
 
     Examples
     --------

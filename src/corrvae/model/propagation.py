@@ -26,15 +26,9 @@ from corrvae.model.kernels import combine_upwards, differentiate, spread_downwar
 
 
 class Propagated(NamedTuple):
-    """What evidence and a forest tell of each vertex.
+    """What evidence and a forest tell of each vertex: its marginal, and KL of its posterior given its parent.
 
-    Attributes
-    ----------
-    mean, variance
-        Marginals.
-    kl
-        KL of each vertex's posterior given its parent from the prior given its parent, summed over dimensions. Their
-        sum is KL(q || p0).
+    That KL is from the prior given its parent, summed over dimensions; their sum over vertices is KL(q || p0).
     """
 
     mean: Float[Tensor, "vertices dim"]
@@ -50,14 +44,7 @@ def propagate(
 ) -> Propagated:
     """Combine the evidence of all vertices along a forest; differentiable in evidence and tau.
 
-    Parameters
-    ----------
-    precision, information
-        lambda, not negative, and h.
-    tau
-        Correlation of the prior along an edge, in each dimension, in float64 on the CPU.
-    forest
-        The forest.
+    The precision lambda is not negative; tau is in float64 on the CPU.
 
     Examples
     --------

@@ -12,15 +12,7 @@ from corrvae.graphs import RootedForest
 @final
 @dataclass(frozen=True, eq=False)
 class PriorSample:
-    """New data drawn from a model.
-
-    Attributes
-    ----------
-    features
-        One row for each point drawn.
-    latent
-        The latent points that they were drawn from.
-    """
+    """New data drawn from a model: features of each point, and the latent points that they were drawn from."""
 
     features: Float[np.ndarray, "rows features"]
     latent: Float[np.ndarray, "rows dim"]

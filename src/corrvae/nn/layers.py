@@ -17,11 +17,6 @@ class RowsLinear(nn.Module):
 
     The weight has the shape (features, outputs), so that a sparse row sums contiguous vectors.
 
-    Parameters
-    ----------
-    n_features, n_outputs
-        Widths.
-
     Examples
     --------
     >>> from corrvae.nn import DenseRows
@@ -41,14 +36,7 @@ class RowsLinear(nn.Module):
 
 
 def perceptron(widths: Sequence[int], *, after_hidden: bool = False) -> nn.Sequential:
-    """Return linear layers with ReLU between them.
-
-    Parameters
-    ----------
-    widths
-        Input, hidden and output widths.
-    after_hidden
-        Whether the input is the output of a linear layer, so that the network begins with a ReLU.
+    """Return linear layers with ReLU between them; with `after_hidden` the network begins with a ReLU.
 
     Examples
     --------
@@ -111,15 +99,10 @@ NORMALIZATIONS: dict[str, Callable[[Rows], Rows]] = {
 
 @final
 class InputTransform(nn.Module):
-    """Normalise rows, and drop entries at random while training.
+    """Normalise rows, and while training drop a share of the entries at random, scaling up the others to keep the mean.
 
-    Parameters
-    ----------
-    normalize
-        ``"none"`` leaves entries as they are; ``"binary"`` replaces non-zeros by 1; ``"l2"`` scales each row to length
-        1 (a row of zeros stays zero); ``"log1p"`` takes sign(x) log(1 + |x|).
-    dropout
-        Share of entries dropped in training mode; the others are scaled up to keep the mean.
+    ``"binary"`` replaces non-zeros by 1; ``"l2"`` scales each row to length 1 (a row of zeros stays zero); ``"log1p"``
+    takes sign(x) log(1 + |x|).
 
     Examples
     --------

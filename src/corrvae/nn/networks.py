@@ -48,16 +48,7 @@ class Marginals:
 class Encoder(nn.Module):
     """Features -> hidden layers (ReLU) -> mean and standard deviation ``floor + softplus(output)``.
 
-    Parameters
-    ----------
-    n_features, n_components
-        Number of features; latent dimension.
-    hidden
-        Widths of the hidden layers.
-    floor
-        Smallest standard deviation, so that it cannot collapse to zero.
-    skip
-        Whether an affine map of the features is added to the mean, beside the hidden layers.
+    With `skip`, an affine map of the features is added to the mean, beside the hidden layers.
 
     Examples
     --------
@@ -118,13 +109,6 @@ class Encoder(nn.Module):
 @final
 class Decoder(nn.Module):
     """Latent point -> hidden layers (ReLU) -> one output for each feature, which the likelihood interprets.
-
-    Parameters
-    ----------
-    n_components, n_features
-        Latent dimension; number of features.
-    hidden
-        Widths of the hidden layers.
 
     Examples
     --------

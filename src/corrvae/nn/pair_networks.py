@@ -29,12 +29,8 @@ class PairNetwork(nn.Module, ABC):
     `pre_activation` combines two such vectors into a. The correlation is rho = tanh(a). Callers receive a and not rho,
     because 1 - rho cannot be recovered from a rho that was rounded to 1.
 
-    Attributes
-    ----------
-    n_components : int
-        Latent dimension.
-    reads_means : bool
-        Whether `prepare` receives the encoder's means in place of the features; the gradient then reaches the encoder.
+    With `reads_means`, `prepare` receives the encoder's means in place of the features; the gradient then reaches the
+    encoder.
 
     Examples
     --------
@@ -75,13 +71,6 @@ class PairPerceptron(PairNetwork):
     The first layer is linear, W [x_i; x_j] = A x_i + B x_j, so that A x and B x + b are computed once for each vertex.
     The last layer is linear too, so the two orders are averaged before its product. With one hidden layer,
     a = V (relu(A x_i + B x_j + b) + relu(A x_j + B x_i + b)) / 2 + c.
-
-    Parameters
-    ----------
-    n_features, n_components
-        Number of features of one vertex; latent dimension.
-    hidden
-        Widths of the hidden layers.
 
     Examples
     --------
@@ -173,14 +162,7 @@ class PairBilinear(PairNetwork):
     learned constant. They are held as p = (u + v) / 2 and q = (u - v) / 2, which gives the same
     a = p_i . p_j - q_i . q_j, symmetric as it stands. A pair costs a few hundred operations.
 
-    Parameters
-    ----------
-    n_features, n_components
-        Number of features of one vertex; latent dimension.
-    rank
-        Length of the short vectors.
-    hidden
-        Widths of the hidden layers between features and vectors; empty for vectors linear in the features.
+    The vectors have length `rank`; without `hidden` layers they are linear in the features.
 
     Examples
     --------
@@ -232,13 +214,6 @@ class PairMetric(PairNetwork):
     a_k = b_k - c_k |v_i - v_j|^2 with a learned b_k and a positive c_k for each latent dimension k, where v is a
     learned image of the mean (linear unless there are hidden layers). The network has few weights and shares the
     encoder's, so it does not memorise edges. It generalises best where edges are few.
-
-    Parameters
-    ----------
-    n_features, n_components
-        Number of features of one vertex (not used: the network reads the encoder's means); latent dimension.
-    hidden
-        Widths of hidden layers between a mean and its image.
 
     Examples
     --------

@@ -36,13 +36,8 @@ _SAMPLED_ROWS = 4096
 class Rows(ABC):
     """A batch of feature rows.
 
-    Attributes
-    ----------
-    values : torch.Tensor
-        The entries: all of them, or the stored ones of a sparse batch.
-    observed : torch.Tensor or None
-        False where an entry of `values` is missing (its value is then 0); None if no entry is. Entries that a sparse
-        batch does not store are observed zeros.
+    `values` are all entries, or the stored ones of a sparse batch; `observed` is False where one is missing (its value
+    is then 0), and None if none is. Entries that a sparse batch does not store are observed zeros.
 
     Examples
     --------
@@ -97,13 +92,6 @@ class Rows(ABC):
 class DenseRows(Rows):
     """A batch of rows as a matrix.
 
-    Parameters
-    ----------
-    values
-        The entries.
-    observed
-        False where an entry is missing (its value must be 0).
-
     Examples
     --------
     >>> DenseRows(torch.tensor([[1.0, 0.0, 2.0]])).affine(torch.ones(3, 1), torch.tensor([0.5]))
@@ -154,16 +142,9 @@ class DenseRows(Rows):
 @final
 @dataclass(frozen=True, eq=False)
 class SparsePattern:
-    """Where the stored entries of sparse rows are (CSR).
+    """Where the stored entries of sparse rows are (CSR): row r holds the entries ``offsets[r]:offsets[r + 1]``.
 
-    Parameters
-    ----------
-    columns
-        Column of each stored entry, row after row; a column occurs at most once in a row.
-    offsets
-        Row r holds the entries ``offsets[r]:offsets[r + 1]``.
-    n_columns
-        Number of features.
+    A column occurs at most once in a row.
 
     Examples
     --------
@@ -210,15 +191,6 @@ class SparsePattern:
 @dataclass(frozen=True, eq=False)
 class SparseRows(Rows):
     """A batch of rows as their stored entries.
-
-    Parameters
-    ----------
-    values
-        The stored entries.
-    pattern
-        Where they are.
-    observed
-        False where a stored entry is missing (its value must be 0).
 
     Examples
     --------
@@ -328,24 +300,8 @@ class FeatureTable:
     there. A dense array in memory that is mostly zeros is converted to CSR; a CSR matrix that is hardly sparse returns
     dense batches.
 
-    Parameters
-    ----------
-    X
-        Array, memory map or SciPy sparse matrix of shape (rows, features).
-    missing
-        Whether NaN means a missing entry. In a sparse matrix a missing entry is a stored NaN.
-    rows
-        The rows of X that make up the table, in its order; None means all. They are read in place, so that several
-        tables can share a matrix.
-    scaling
-        What is done to the rows of a batch.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows and columns of the table.
-    sparse_batches : bool
-        Whether batches are `SparseRows`.
+    `missing`: NaN means a missing entry, in a sparse matrix a stored one. `rows` are those of X that make up the table,
+    read in place, so that several tables can share a matrix. `scaling` is applied to the rows of a batch.
 
     Examples
     --------

@@ -23,11 +23,6 @@ def draw_curves(
 ) -> Figure:
     """Draw one quantity along the steps of training, one line for each name; values that are not finite are left out.
 
-    Parameters
-    ----------
-    curves : mapping of str to (steps, values)
-    title : str
-
     Examples
     --------
     >>> import numpy as np

@@ -14,13 +14,7 @@ def project(
 ) -> tuple[Float[np.ndarray, "points 2"], float | None]:
     """Return points in two dimensions, and the share of the variance that these hold (None for UMAP).
 
-    Parameters
-    ----------
-    embedding : ndarray of shape (n, d)
-    method : {"pca", "umap"}
-        Principal components, each turned so that its largest loading is positive; or UMAP, if umap-learn is installed.
-    random_state : int
-        Seed of UMAP.
+    Principal components are each turned so that the largest loading is positive. UMAP needs umap-learn.
 
     Examples
     --------
@@ -56,14 +50,7 @@ def spring_layout(
     With y = 1 / (1 + d^2) at the distance d, these are stochastic gradient steps on the sum over neighbours of log y,
     plus the sum over random points of log(1 - y); the nearest neighbour pulls most often.
 
-    Parameters
-    ----------
-    neighbors : ndarray of shape (n, k)
-        Positions of each point's neighbours, nearest first; -1 where there is none.
-    start : ndarray of shape (n, 2)
-        Where the points begin, such as `project` returns them.
-    random_state : int
-        Seed of the draws.
+    Neighbours are positions, nearest first, -1 where there is none.
 
     Examples
     --------

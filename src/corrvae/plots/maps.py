@@ -28,16 +28,8 @@ def draw_map(
 ) -> Figure:
     """Draw points, and lines between those that are linked.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n, 2)
-    values : sequence of n values, optional
-        What to colour by; None stands for a value that is not known. Numbers of more than eight different values get a
-        scale. All else are groups: the eight largest get a colour, the others are grey.
-    edges : ndarray of shape (m, 2), optional
-        Positions of the points to connect.
-    title : str
-        What the values are.
+    They are coloured by `values`, None where one is not known. Numbers of more than eight different values get a scale.
+    All else are groups: the eight largest get a colour, the others are grey.
 
     Examples
     --------

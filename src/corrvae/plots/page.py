@@ -40,25 +40,8 @@ def draw_embedding(
 ) -> Figure:
     """Draw the map of a fitted model's training points and its graph.
 
-    Parameters
-    ----------
-    model : CorrelatedVAE
-        A fitted model.
-    color : {"cluster", "degree", "uncertainty"} or mapping of ids to values
-        What to colour by: k-means of the means, links of a point, its standard deviation, or values of your own
-        (points without one are grey).
-    color_name : str, optional
-        What the values are, for the title.
-    n_clusters : int
-        Groups, if coloured by cluster.
-    method : {"pca", "umap"}
-        How two dimensions are made, as in `project`.
-    random_state : int
-        Seed of what is random.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    They are coloured by "cluster" (k-means of the means), "degree", "uncertainty" (the standard deviation), or by
+    values of your own by id, called `color_name`. The method is one of `project`.
     """
     figure, _ = _map(
         model, color=color, color_name=color_name, n_clusters=n_clusters, method=method, random_state=random_state
@@ -77,19 +60,7 @@ def write_page(
     method: str = "pca",
     random_state: int = 0,
 ) -> None:
-    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere.
-
-    Parameters
-    ----------
-    model : CorrelatedVAE
-        A fitted model.
-    path : path-like
-        The file; it is written whole or not at all.
-    title : str
-        Its heading.
-    color, color_name, n_clusters, method, random_state
-        As in `draw_embedding`.
-    """
+    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from corrvae import __version__

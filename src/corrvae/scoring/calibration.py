@@ -25,19 +25,9 @@ class LinkCalibration:
     The odds of a link are the prior odds times the likelihood ratio of the score among linked and unlinked pairs. The
     ratio is what was learned; it does not depend on the prior, so the prior may be changed.
 
-    Attributes
-    ----------
-    metric
-        The score's name.
-    method
-        "logistic" or "isotonic".
-    prior
-        The share of linked pairs among those whose probability is asked for.
-    n_linked, n_unlinked
-        Pairs it was learned from.
-    knots, log_ratios
-        Log likelihood ratios at some scores, joined by straight lines. Outside, a logistic calibration extends the
-        line and an isotonic one stays constant.
+    `prior` is the share of linked pairs among those whose probability is asked for. `knots` and `log_ratios` are log
+    likelihood ratios at some scores, joined by straight lines; outside, a logistic calibration extends the line and an
+    isotonic one stays constant.
 
     Examples
     --------
@@ -84,17 +74,8 @@ def calibrate(
 ) -> LinkCalibration:
     """Learn probabilities from the scores of held-out links and of pairs without a link.
 
-    Parameters
-    ----------
-    linked, unlinked
-        The scores.
-    metric, larger_is_better
-        The score's name and direction.
-    prior
-        The share of linked pairs among those whose probability will be asked for.
-    method
-        "logistic": log-odds linear in the score, and constant if links do not have the better scores. "isotonic": any
-        monotone function; it needs a thousand links or more.
+    `prior` is as in `LinkCalibration`. The method "logistic" has log-odds linear in the score, and constant if links do
+    not have the better scores; "isotonic" is any monotone function, and needs a thousand links or more.
 
     Examples
     --------
@@ -145,22 +126,9 @@ def calibrate_links(
 ) -> LinkCalibration:
     """Learn the probability of a link given a score, from links that training has not seen.
 
-    Parameters
-    ----------
-    posterior
-        The points.
-    links
-        Held-out links, as positions.
-    metric, method
-        The score, and as in `calibrate`.
-    edges
-        Links that training has seen, as positions.
-    prior
-        As in `calibrate`; ``None``: the share of linked pairs, by `links` and `edges`, among all pairs of points.
-    n_unlinked
-        Random pairs without a link; ``None``: ten for each link, and at least 1000.
-    random_state
-        Draws these pairs.
+    Links and `edges`, which training has seen, are positions. `prior` is by default the share of linked pairs, by both,
+    among all pairs of points. The links are compared with `n_unlinked` random pairs, by default ten for each link, and
+    at least 1000.
 
     Examples
     --------
@@ -197,17 +165,6 @@ def random_unlinked(
     n_points: int, linked: Int[np.ndarray, "linked 2"], n_pairs: int, generator: np.random.Generator
 ) -> Int[np.ndarray, "pairs 2"]:
     """Draw pairs i < j of distinct points, none of them linked, with repetition.
-
-    Parameters
-    ----------
-    n_points
-        Number of points.
-    linked
-        All links, in any order and direction.
-    n_pairs
-        How many pairs.
-    generator
-        Source of randomness.
 
     Examples
     --------

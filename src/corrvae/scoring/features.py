@@ -36,29 +36,9 @@ def top_features(
     The expectation is a mean over draws from each point's posterior, the same noise for all points: what is found for
     one does not depend on the others.
 
-    Parameters
-    ----------
-    model
-        The networks.
-    points
-        The points.
-    k
-        How many features.
-    seen
-        Returns the features of some points, by position; a feature that is there (not 0, not missing) is left out.
-    among
-        Features to choose among; ``None``: all.
-    scaling
-        The model's units. Standardised columns are compared in the user's.
-    n_samples
-        Draws of the noise, in pairs of opposite sign; 0 decodes the means.
-    random_state
-        Seed or generator of the noise.
-
-    Returns
-    -------
-    positions, scores
-        Columns, and their expectations; -1 and not-a-number where there are no more. No wider than there are features.
+    `seen` returns the features of some points, by position; one that is there (not 0, not missing) is left out. `among`
+    are the features to choose among. Standardised columns are compared in the user's units. With `n_samples` 0 the
+    means are decoded. Returns columns, and their expectations: -1 and not-a-number where there are no more.
     """
     noise = np.random.default_rng(random_state).standard_normal((max(0, n_samples) // 2, points.n_components))
     noise = np.concatenate([noise, -noise]) if len(noise) else np.zeros((1, points.n_components))
@@ -94,19 +74,6 @@ def alike_features(
 
     The correlation is that over a draw from the posteriors of some of the points: features are alike that rise and fall
     together across the latent space, whatever their frequency.
-
-    Parameters
-    ----------
-    model
-        The networks.
-    points
-        Points of training.
-    features
-        Columns to compare all others with.
-    k
-        How many.
-    random_state
-        Seed or generator of the points and the draw.
     """
     generator = np.random.default_rng(random_state)
     n_features = model.likelihood.n_features

@@ -42,26 +42,11 @@ class Matches(OfPairs):
 
     In studies of causes the left points are the treated ones and the right points the controls.
 
-    Attributes
-    ----------
-    id_pairs
-        The ids of the left and of the right point: in the order of the left points, best first.
-    scores
-        Their scores.
-    margins
-        How much better a pair's score is than that of the best right point that is no partner of the left one, with the
-        same `exact_on` values: negative if another would have been better. Not a number if there is no other.
-    parts, metric, larger_is_better
-        As in `Neighbors`.
-    caliper
-        The worst score that a pair may have, in the units of the metric; ``None``: any.
-    ratio, replace
-        Right points for each left one, and whether one may be used again.
-    exact
-        Whether no other matching is better: more pairs, then more left points with a partner, then a better sum of
-        scores. If not, it is the best among each point's nearest candidates.
-    unmatched
-        The ids of points without a partner, left and right, and why.
+    Pairs are in the order of the left points, best first. A margin is how much better a pair's score is than that of
+    the best right point that is no partner of the left one, with the same `exact_on` values: negative if another would
+    have been better, not a number if there is no other. `exact` is whether no other matching is better: more pairs,
+    then more left points with a partner, then a better sum of scores; if not, it is the best among each point's nearest
+    candidates. `unmatched` has the ids of points without a partner, and why.
     """
 
     margins: Float[np.ndarray, " pairs"]
@@ -109,11 +94,8 @@ class Matches(OfPairs):
     def balance(self, X: Any) -> Balance:
         """Return how alike the two sides are in covariates, before and after matching.
 
-        Parameters
-        ----------
-        X : data frame, matrix or mapping
-            The covariates: a frame with ids as its index, `corrvae.io.Features`, a mapping of ids to values, or an
-            array with the rows of the `X` that was matched (of training, if there was none). It may be sparse.
+        X is a frame with ids as its index, `corrvae.io.Features`, a mapping of ids to values, or an array with the rows
+        of the `X` that was matched (of training, if there was none). It may be sparse.
         """
         left, right, names = self._sides.look_up(X, "X")
         return compare(as_numbers(left, "X"), as_numbers(right, "X"), *self._weights, names)
@@ -123,15 +105,9 @@ class Matches(OfPairs):
 
         The interval holds if, given what was matched on, the sides would differ in nothing else that moves the outcome.
 
-        Parameters
-        ----------
-        outcome : series, array or mapping
-            The outcome of every point, as the covariates of `balance`.
-        covariates : "embedding", data frame, matrix, mapping or None
-            Take away what differs between partners in these: the bias correction of Abadie and Imbens (2011), by least
-            squares on the right partners. "embedding" is the means that were matched on.
-        level : float
-            Level of the interval.
+        The outcome is that of every point, as the covariates of `balance`. `covariates` take away what differs between
+        partners in these: the bias correction of Abadie and Imbens (2011), by least squares on the right partners;
+        "embedding" is the means that were matched on.
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level}")
@@ -196,20 +172,7 @@ def match(
     progress: bool | None = None,
     device: str | torch.device | None = None,
 ) -> Matches:
-    """Pair each left point with right ones.
-
-    Parameters
-    ----------
-    points
-        The points of both sides.
-    left, right
-        Their ids.
-    metric
-        The score.
-    caliper, ratio, replace, exact_on, n_candidates
-        As in `corrvae.CorrelatedVAE.match`.
-    progress, device
-        As in `corrvae.scoring.nearest`.
+    """Pair each left point with right ones; parameters are those of `corrvae.CorrelatedVAE.match`.
 
     Examples
     --------
@@ -435,27 +398,9 @@ def assign(
     With few pairs all of them are compared. With many, or if `n_candidates` is given, only the best candidates of each
     point are, from either side, and points for which these leave no partner are compared among each other.
 
-    Parameters
-    ----------
-    left, right
-        The points.
-    metric
-        The score.
-    caliper
-        The worst score that a pair may have; ``None``: any.
-    ratio
-        Partners of a left point, at most.
-    n_candidates
-        Candidates of each point; ``None``: all, up to four million pairs, and else 50.
-    progress, device
-        As in `corrvae.scoring.nearest`.
-
-    Returns
-    -------
-    pairs, scores, exact
-        Positions of left and right points in the order of the left ones, their scores, and whether no other matching is
-        better (up to float32 rounding). That is so if all pairs were compared that the caliper allows, or if there are
-        as many candidates as points on the smaller side.
+    Returns positions of left and right points in the order of the left ones, their scores, and whether no other
+    matching is better (up to float32 rounding). That is so if all pairs were compared that the caliper allows, or if
+    there are as many candidates as points on the smaller side.
 
     Examples
     --------

@@ -17,16 +17,8 @@ from corrvae.model.posterior import Posterior
 class Points:
     """A block of points, as metrics read them.
 
-    Attributes
-    ----------
-    mean, stddev
-        Posteriors, in float32.
-    tau
-        Correlation of the prior along an edge in each dimension, in float64.
-    posterior
-        Where the points come from.
-    vectors
-        What correlations with other points are computed from; ``None`` if the metric does not use them.
+    Posteriors are in float32, tau is in float64; `vectors` are what correlations with other points are computed from,
+    ``None`` if the metric does not use them.
     """
 
     mean: Float[Tensor, "points dim"]
@@ -79,25 +71,12 @@ PartsFunction = Callable[
 class Metric:
     """A score of two points.
 
-    Attributes
-    ----------
-    name
-        As users call it.
-    function
-        Takes two blocks of `Points`, queries and candidates; returns a score for each query (row) and candidate
-        (column).
-    larger_is_better
-        Whether linked points have large scores.
-    uses_correlation
-        Whether the function calls `Points.pre_activation`.
-    is_product
-        Whether the function is a matrix product for uncorrelated points. It is then called with large blocks; other
-        functions with blocks so small that a few arrays of queries x candidates x dimensions fit into the cache.
-    is_symmetric
-        Whether exchanging the two points changes nothing. A pair is then evaluated once for both.
-    parts
-        The same score for listed pairs, in float64: the parts of means and of standard deviations, which sum to the
-        score without correlations. Without it results have no parts.
+    The function takes two blocks of `Points`, queries and candidates, and returns a score for each query (row) and
+    candidate (column). With `uses_correlation` it calls `Points.pre_activation`. With `is_product` it is a matrix
+    product for uncorrelated points, and called with large blocks; other functions with blocks so small that a few
+    arrays of queries x candidates x dimensions fit into the cache. With `is_symmetric` a pair is evaluated once for
+    both. `parts` is the same score for listed pairs, in float64: the parts of means and of standard deviations, which
+    sum to the score without correlations.
 
     Examples
     --------

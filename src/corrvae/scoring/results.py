@@ -19,19 +19,8 @@ from corrvae.scoring.search import Parts, parts
 class Neighbors:
     """The best candidates of each query, best first; ``scores, ids = neighbors`` unpacks it.
 
-    Attributes
-    ----------
-    scores
-        A row for each query; not a number where candidates ran out.
-    ids
-        The candidates; ``None`` where they ran out.
-    parts
-        What makes up the scores: `parts.mean`, `parts.variance` and `parts.correlation` sum to them. ``None`` for a
-        metric of the user's own.
-    query_ids
-        The queries.
-    metric, larger_is_better
-        The score's name and direction.
+    Where candidates ran out, an id is ``None`` and a score not a number. `parts.mean`, `parts.variance` and
+    `parts.correlation` sum to the scores; a metric of the user's own has none.
     """
 
     scores: Float[np.ndarray, "*queries neighbors"]
@@ -101,14 +90,7 @@ class Neighbors:
 class RankedFeatures:
     """The best features of each query, best first; ``ids, scores = ranked`` unpacks it.
 
-    Attributes
-    ----------
-    ids
-        Names of features, or their numbers, a row for each query; ``None`` where there are no more.
-    scores
-        The expectation of each, or its likeness to the query; not a number where there are no more.
-    query_ids
-        The queries: points, or features.
+    A row for each query, a point or a feature; where there are no more, an id is ``None`` and a score not a number.
     """
 
     ids: Shaped[np.ndarray, "*queries features"]
@@ -186,16 +168,7 @@ class OfPairs:
 class PairScores(OfPairs):
     """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 
-    Attributes
-    ----------
-    id_pairs
-        The pairs.
-    scores
-        One for each pair.
-    parts, metric, larger_is_better
-        As in `Neighbors`.
-    probabilities
-        Calibrated probabilities of a link, if they were asked for.
+    `probabilities` are calibrated ones of a link, if they were asked for.
 
     Examples
     --------
@@ -221,16 +194,7 @@ class PairScores(OfPairs):
 class PairRanks(OfPairs):
     """Ranks of given (query, target) pairs; ``numpy.asarray`` returns the ranks alone.
 
-    Attributes
-    ----------
-    id_pairs
-        The pairs.
-    ranks
-        1 plus the number of other candidates whose score is at least as good as the target's.
-    scores
-        The targets' scores.
-    parts, metric, larger_is_better
-        As in `Neighbors`.
+    A rank is 1 plus the number of other candidates whose score is at least as good as the target's.
     """
 
     ranks: Int[np.ndarray, " pairs"]
@@ -268,16 +232,9 @@ def score_table(
 class EdgeSupport:
     """What the data say of the edges of a graph, the least supported first.
 
-    Attributes
-    ----------
-    id_pairs
-        The edges.
-    weights
-        The probability that a forest of the prior contains each edge.
-    conductances
-        With which forests are drawn.
-    edge_terms
-        T_e: what the edge costs the bound, in nats. Below 0 the points are alike, above 0 they are not.
+    `weights` are the probabilities that a forest of the prior contains each edge, `conductances` those with which
+    forests are drawn, and `edge_terms` what each edge costs the bound, in nats: below 0 the points are alike, above 0
+    they are not.
     """
 
     id_pairs: Shaped[np.ndarray, "edges 2"]

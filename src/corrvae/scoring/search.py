@@ -42,12 +42,7 @@ _MANY_BLOCKS = 50
 @final
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What makes up scores; the parts sum to them.
-
-    Attributes
-    ----------
-    mean, variance, correlation
-        The part of the points' means, of their standard deviations, and of the pair's correlation.
+    """What makes up scores: the part of the points' means, of their standard deviations, and of the pair's correlation.
 
     Examples
     --------
@@ -78,25 +73,10 @@ def nearest(
 ) -> tuple[Int[np.ndarray, "queries k"], Float[np.ndarray, "queries k"]]:
     """Find the k best candidates of each query, best first.
 
-    Parameters
-    ----------
-    queries, candidates
-        The points. If both are the same object, each unordered pair is evaluated once where that saves time.
-    metric
-        The score.
-    k
-        How many candidates.
-    exclude
-        Candidates (columns) that queries (rows) leave out: the stored entries, whatever their values.
-    progress
-        Show a bar; ``None``: on a terminal, if there is much to do.
-    device
-        Where blocks are evaluated; ``None``: where the pair network is, or on the CPU.
-
-    Returns
-    -------
-    positions, scores
-        -1 and not-a-number where a query has fewer candidates.
+    If queries and candidates are the same object, each unordered pair is evaluated once where that saves time.
+    `exclude` has an entry, whatever its value, where a query (row) leaves out a candidate (column). Blocks are
+    evaluated on the `device`, by default where the pair network is. Returns positions and scores: -1 and not-a-number
+    where a query has fewer candidates.
 
     Examples
     --------
@@ -150,17 +130,8 @@ def rank(
 
     Ties count against the target.
 
-    Parameters
-    ----------
-    queries, candidates, metric, exclude, progress, device
-        As in `nearest`.
-    pairs
-        Positions of a query and of its target. A target takes part even if its query excludes it.
-
-    Returns
-    -------
-    ranks, scores
-        Of each pair.
+    Ties count against the target, which takes part even if its query excludes it. Pairs are positions; the rest is as
+    in `nearest`. Returns ranks and scores.
 
     Examples
     --------
@@ -242,13 +213,8 @@ def parts(
 ) -> Parts | None:
     """Return the parts of the scores of pairs, in float64; ``None`` for a metric that has no parts.
 
-    Parameters
-    ----------
-    queries, candidates, metric, pairs
-        As in `score`.
-    scores
-        The pairs' scores if they are known. What means and standard deviations do not explain is then the part of the
-        correlation, and the pair network is not evaluated again.
+    Where the pairs' scores are known, what means and standard deviations do not explain is the part of the correlation,
+    and the pair network is not evaluated again.
 
     Examples
     --------
@@ -317,14 +283,7 @@ def best_pairs(
 ) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
     """Find the best of all pairs i < j of points, best first; fewer than `n_pairs` if there are no more.
 
-    Parameters
-    ----------
-    points, metric, progress, device
-        As in `nearest`.
-    n_pairs
-        How many pairs.
-    exclude
-        Pairs to leave out, in both directions.
+    `exclude` has pairs to leave out, in both directions; the rest is as in `nearest`.
 
     Examples
     --------

@@ -71,11 +71,6 @@ class CSVLog:
     A resumed run continues the file: rows of steps that it takes again are dropped, so that it leaves the file that an
     uninterrupted run would have left. A run that begins at its first step starts a new file.
 
-    Parameters
-    ----------
-    path
-        The file.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -126,11 +121,6 @@ class CSVLog:
 @final
 class TensorBoardLog:
     """Every term of every evaluation as a scalar for TensorBoard, which must be installed.
-
-    Parameters
-    ----------
-    folder
-        Where TensorBoard looks for it.
 
     Examples
     --------

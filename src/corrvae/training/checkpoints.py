@@ -22,12 +22,7 @@ class Checkpoint:
     If the folder holds a checkpoint of the same fit (data, parameters and seed), training resumes from it, and on a CPU
     ends in the same bits as if it had not stopped. The fit needs an integer `random_state`.
 
-    Parameters
-    ----------
-    folder
-        Where to save.
-    steps, minutes
-        Save after so many steps or minutes; every ten minutes if neither is given. The last step is always saved.
+    It saves after so many steps or minutes, every ten minutes if neither is given, and after the last step.
 
     Examples
     --------

@@ -22,17 +22,8 @@ _VERTICES, _EDGES, _PAIRS = 2048, 4096, 8192
 class PreparedData:
     """What a fit trains on.
 
-    Attributes
-    ----------
-    training, validation
-        The data; ``None`` for validation if nothing is held out.
-    weights
-        The weight of each edge of the whole graph in training: the spanning weight, and 0 for an edge at a row held
-        out; ``None`` without a graph.
-    rows, held_out
-        The rows trained on, and those held out.
-    everything
-        All rows, for a last part of training; ``None`` if there is no such part.
+    `validation` is ``None`` if nothing is held out; `weights` are those of the edges of the whole graph in training:
+    spanning weights, and 0 at a row held out. `everything` is for a last part of training, if there is one.
     """
 
     training: TrainingData
@@ -60,28 +51,8 @@ def prepare_data(
 ) -> PreparedData:
     """Hold out rows for validation if asked to, and compute the spanning weights of each part's graph.
 
-    Parameters
-    ----------
-    matrix
-        The features of all rows.
-    graph
-        The graph, its vertices in the order of the rows, and after them those without a row.
-    missing
-        Whether NaN stands for a missing entry.
-    scaling
-        The model's units.
-    sample_weight
-        A weight for each row.
-    augment
-        Draws features of rows again for every batch.
-    validation_fraction
-        Share of the rows to hold out, with the edges among them.
-    finish_on_everything
-        Whether the last part of training has the rows held out, too.
-    batch_size, edge_batch_size
-        Vertices and edges that a step draws.
-    seed, hold_out_seed
-        Of the draws of training, and of the rows held out.
+    `graph` has the rows and, after them, vertices without one. `finish_on_everything`: the last part of training has
+    the rows held out, too.
 
     Examples
     --------

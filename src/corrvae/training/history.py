@@ -55,20 +55,9 @@ class History(Mapping[str, np.ndarray]):
 class Progress:
     """State of a run after a step.
 
-    Attributes
-    ----------
-    step, max_steps
-        Steps taken, and steps to take.
-    epoch
-        How many times each vertex has been drawn, on average.
-    seconds
-        Time since training began, that of a resumed run included.
-    total
-        The objective at this step's batch.
-    evaluation
-        The new row of the history, if there was an evaluation after this step.
-    stopped
-        "finished", "early" or "interrupted" after the last step; ``None`` before.
+    `epoch` is how many times each vertex has been drawn, on average; `seconds` include those of a resumed run; `total`
+    is the objective at this step's batch; `evaluation` is the new row of the history, if there was one after this step;
+    `stopped` is "finished", "early" or "interrupted" after the last step.
 
     Examples
     --------

@@ -39,16 +39,8 @@ _LAST_PART = 0.5
 class TrainingResult:
     """How a run ended.
 
-    Attributes
-    ----------
-    history
-        Every term at every evaluation.
-    n_steps
-        Steps taken.
-    stopped
-        "finished": all steps were taken; "early": validation stopped improving; "interrupted": by Ctrl-C.
-    best_step
-        With validation data, the step that was best on them; ``None`` without.
+    `stopped` is "finished": all steps were taken; "early": validation stopped improving; "interrupted": by Ctrl-C.
+    `best_step` is the one that was best on validation data, if there were any.
     """
 
     history: History
@@ -80,43 +72,16 @@ def train(
 
     Under torchrun all processes train one model; every process makes the same call (see `training.distributed`).
 
-    Parameters
-    ----------
-    model
-        The model. It is moved to the device and stays there.
-    data
-        What to train on.
-    max_steps, learning_rate
-        Steps to take, and step size of Adam.
-    warmup_steps
-        Steps over which all terms but the reconstruction grow to their full size.
-    beta
-        This size: their weight. With 1 the objective is a bound on the evidence.
-    average_steps
-        Steps over which weights are averaged, the last ones counting most; the model ends with these averages, and is
-        evaluated with them. 0: no averages.
-    validation
-        Held-out data in pieces. The model ends with the weights under which these were reconstructed best at any
-        evaluation.
-    everything
-        All data: training continues with these from the best weights, for half as many steps as led there. Without
-        them, what is held out would teach the model nothing.
-    patience
-        Evaluations without improvement after which training stops; ``None``: it does not stop early.
-    forests
-        How weights of edges follow the posterior; ``None``: they do not.
-    device
-        Name of a torch device, or "auto".
-    callbacks
-        Functions called with a `Progress` after every step. One that is a context manager is entered before the first
-        step and left after the last. One with a method ``start`` gets the `Run` before the first step.
-    identity
-        What identifies this fit; a checkpoint with another identity is not resumed.
+    All terms but the reconstruction grow to the weight `beta` over `warmup_steps`; with 1 the objective is a bound on
+    the evidence. The model ends with weights that are averages over the last `average_steps`, if that is not 0, and
+    with those under which `validation` data were reconstructed best at any evaluation; training stops after `patience`
+    evaluations without improvement. It then continues from there with `everything`, for half as many steps as led
+    there: without, what is held out would teach the model nothing. `forests` is how weights of edges follow the
+    posterior.
 
-    Raises
-    ------
-    TrainingError
-        If a term, or a weight, becomes infinite or not a number.
+    Callbacks get a `Progress` after every step. One that is a context manager is entered before the first step and left
+    after the last; one with a method ``start`` gets the `Run` before the first. A checkpoint with another `identity` is
+    not resumed. A `TrainingError` names a term, or a weight, that becomes infinite or not a number.
 
     Examples
     --------

@@ -25,19 +25,10 @@ class Family(BaseEstimator, nn.Module):
     networks it needs of its own are made by `build`; they are trained and saved with the model. A new family is one
     class with these methods, passed as ``CorrelatedVAE(family=...)``.
 
-    Attributes
-    ----------
-    needs_graph : bool
-        Whether it can be trained with edges only.
-    can_propagate : bool
-        Whether its encoder is that of joint posteriors too, so that evidence can be propagated after training.
-    conditions_on_graph : bool
-        Whether posteriors depend on the graph between the points, which may then have vertices without features.
-    contrast : float
-        Weight of the term in which the other ends of a step's edges compete. A family that has this option adds the
-        term by `add_contrast`.
-    rivals : {"all", "disjoint"}
-        Which of them compete with the right one: all but neighbours, or only those without a feature in common.
+    A family that `needs_graph` can be trained with edges only. If it `can_propagate`, its encoder is that of joint
+    posteriors too. If it `conditions_on_graph`, posteriors depend on the graph between the points, which may then have
+    vertices without features. `contrast` and `rivals` are as in `Independent`; a family that has them calls
+    `add_contrast`.
     """
 
     needs_graph: ClassVar[bool] = False
@@ -50,15 +41,7 @@ class Family(BaseEstimator, nn.Module):
         nn.Module.__init__(self)
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
-        """Make the family's own networks.
-
-        Parameters
-        ----------
-        n_features, n_components
-            Number of features; latent dimension.
-        normalize, dropout
-            What is done to features before the encoder reads them.
-        """
+        """Make the family's own networks; `normalize` and `dropout` are those of the encoder."""
         if not 0 <= self.contrast < float("inf"):
             raise ValueError(f"contrast must be finite and not negative, got {self.contrast}")
         if self.rivals not in ("all", "disjoint"):

@@ -33,18 +33,9 @@ _DRAWN = 64
 class Pool:
     """Links that are hidden from the features of their pair, each with candidates that are not linked.
 
-    Attributes
-    ----------
-    vertices, links
-        A vertex, and the other end of its hidden link.
-    phi
-        Features of the hidden link, and then of candidates.
-    is_open
-        Which of them there are.
-    competes
-        Whether the hidden link itself is among what is retrieved as candidates.
-    factors
-        What makes the mean over the rows the mean over all edges.
+    Rows of `phi` are features of the hidden link, and then of candidates; `is_open` is which of them there are, and
+    `competes` whether the hidden link itself is among what is retrieved as candidates. `factors` make the mean over the
+    rows the mean over all edges.
     """
 
     vertices: Int[np.ndarray, " rows"]
@@ -142,19 +133,7 @@ def row_sizes(matrix: Any) -> Float[np.ndarray, " rows"]:
 
 
 class EvidencePosterior(Posterior):
-    """Marginals, and correlations and link log-odds that the features of a pair tell.
-
-    Parameters
-    ----------
-    network
-        Reads the features.
-    features
-        The features of pairs.
-    mean, stddev, ids, tau
-        As in `Posterior`.
-    rows
-        Which vertices of `features` the points are; ``None`` for all, in order.
-    """
+    """Marginals, and correlations and link log-odds that the features of a pair tell."""
 
     is_correlated = True
 

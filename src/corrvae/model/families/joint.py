@@ -208,19 +208,7 @@ def _log_prob(model: CorrelatedModel, z: Float[Tensor, "rows dim"], rows: Rows) 
 @final
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Evidence, and the forests along which it is propagated.
-
-    Attributes
-    ----------
-    precision, information
-        Evidence of every vertex of the graph.
-    tau
-        Correlation of the prior along an edge, in each dimension.
-    sampler
-        The graph's forests.
-    n_forests
-        How many of them to draw.
-    """
+    """Evidence, and the forests along which it is propagated."""
 
     precision: Float[np.ndarray, "vertices dim"]
     information: Float[np.ndarray, "vertices dim"]
@@ -244,17 +232,7 @@ class Mixture:
 
 
 class Member(NamedTuple):
-    """The posterior along a forest, in the forest's order.
-
-    Attributes
-    ----------
-    forest
-        The forest.
-    a, b
-        Evidence of each vertex and all below it.
-    mean, variance
-        Marginals.
-    """
+    """The posterior along a forest, in its order; a and b are the evidence of each vertex and all below it."""
 
     forest: OrderedForest
     a: Float[np.ndarray, "vertices dim"]
@@ -271,17 +249,7 @@ class JointPosterior(Posterior):
     covariance of two vertices is the variance of their lowest common ancestor times the regression coefficients down
     both ways. Searches over all pairs use the marginals alone, scores of given pairs the correlation too.
 
-    Parameters
-    ----------
-    mixture
-        Evidence of all vertices of the graph, and its forests.
-    mean, stddev, standard_error
-        Of some vertices: moments of the mixture, and the Monte Carlo standard error of the means, which is 0 if the
-        graph is a forest.
-    chosen
-        Which vertices these are.
-    ids
-        Their ids.
+    `chosen` are vertices of the mixture. The Monte Carlo standard error of the means is 0 if the graph is a forest.
     """
 
     is_correlated = True

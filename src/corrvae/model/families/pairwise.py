@@ -231,16 +231,7 @@ class Pairwise(Family):
 class PairwisePosterior(Posterior):
     """Marginals, with correlations that the pair network computes when they are asked for.
 
-    Parameters
-    ----------
-    model, family
-        The networks.
-    table
-        Features of the vertices; ``None`` if they were not kept.
-    mean, stddev, ids, tau
-        As in `Posterior`.
-    rows
-        Which rows of the table the vertices are; ``None`` for all, in order.
+    The table is ``None`` if features were not kept; `rows` are those of the vertices, ``None`` for all, in order.
     """
 
     is_correlated = True

@@ -71,12 +71,7 @@ def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, mis
     any others                                              gaussian
     ======================================================  =====================
 
-    Parameters
-    ----------
-    matrix
-        The features. They are read once, in pieces.
-    missing
-        Whether NaN entries are missing ones, which do not count.
+    Entries that are `missing` (NaN) do not count.
 
     Examples
     --------

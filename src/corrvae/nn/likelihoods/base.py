@@ -27,11 +27,6 @@ class Likelihood(nn.Module, ABC):
     Parameters that do not depend on the latent point (a variance, a dispersion) belong to the likelihood and are
     learned with the rest. For another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
 
-    Parameters
-    ----------
-    n_features
-        Number of features.
-
     Examples
     --------
     >>> from corrvae.nn.likelihoods import Multinomial
@@ -119,14 +114,8 @@ class EntrywiseLikelihood(Likelihood):
     def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
         """Return the log-probability of each value.
 
-        Parameters
-        ----------
-        outputs
-            The decoder's outputs: a matrix (then `columns` is a slice over all columns), or a vector of picked entries.
-        values
-            As many values, or a single zero for all.
-        columns
-            Index into parameters that are held for each feature.
+        Outputs are a matrix (then `columns` is a slice over all columns) or a vector of picked entries, with as many
+        values or a single zero for all; `columns` indexes parameters that are held for each feature.
         """
 
     def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:

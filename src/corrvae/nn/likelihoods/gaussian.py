@@ -18,12 +18,7 @@ class Gaussian(EntrywiseLikelihood):
 
     The standard deviation is ``floor + softplus(raw)`` and begins at 1: `corrvae.CorrelatedVAE` standardises features.
 
-    Parameters
-    ----------
-    n_features
-        Number of features.
-    floor
-        Smallest standard deviation: without one, a constant column would drive the density to infinity.
+    Without a floor, a constant column would drive the density to infinity.
 
     Examples
     --------

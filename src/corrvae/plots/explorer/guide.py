@@ -22,15 +22,7 @@ _NUMBERS = 2**24  # of decoded features at a time
 @final
 @dataclass(frozen=True, eq=False)
 class Near:
-    """Neighbours and likely links of some points, best first; -1 where there are no more.
-
-    Attributes
-    ----------
-    neighbors, scores
-        Positions of the nearest points, and their scores.
-    links, link_scores
-        The nearest points that the graph does not link.
-    """
+    """Neighbours and likely links of some points, best first; -1 where there are no more."""
 
     neighbors: Int[np.ndarray, "points k"]
     scores: Float[np.ndarray, "points k"]
@@ -42,21 +34,8 @@ class Near:
 class Guide:
     """Answers about the training points of a fitted model, by position.
 
-    Parameters
-    ----------
-    model : CorrelatedVAE
-        A fitted model.
-    random_state : int
-        Seed of the pairs and rows that averages are taken of.
-
-    Attributes
-    ----------
-    metric : str
-        The score of neighbours and links.
-    probability : LinkCalibration or None
-        From the score to the probability of a link, if there are enough links to learn it from.
-    held_out : bool
-        Whether these are links that training has not seen.
+    `probability` turns the `metric` into the probability of a link, if there are enough links to learn it from; they
+    are `held_out` if training has not seen them.
     """
 
     def __init__(self, model: CorrelatedVAE, *, random_state: int = 0) -> None:

@@ -36,24 +36,9 @@ def write_explorer(
 ) -> None:
     """Write a page to explore a fitted model: one HTML file that loads nothing from elsewhere.
 
-    Parameters
-    ----------
-    model : CorrelatedVAE
-        A fitted model of at most 200,000 points; `serve_explorer` shows larger ones.
-    path : path-like
-        The file; it is written whole or not at all.
-    title : str
-        Its heading.
-    labels : mapping of str to sequence, optional
-        Columns to show and to colour by: a value for each point of the model in its order, None if it is not known.
-    n_clusters : int, optional
-        Groups by k-means of the means; by default the number from 2 to 12 with the best silhouette.
-    layout : {"neighbors", "pca", "umap"}
-        How the map is made: a spring layout of the nearest neighbours, principal components, or UMAP if it is there.
-    random_state : int
-        Seed of what is random.
-    progress : bool or None
-        Show a bar; ``None``: on a terminal, if it takes long.
+    The model has at most 200,000 points; `serve_explorer` shows more. `labels` are columns to show and to colour by: a
+    value for each point, None if it is not known. Groups are by k-means of the means, by default from 2 to 12 with the
+    best silhouette. The layout is a spring layout of the nearest "neighbors", "pca", or "umap" if it is there.
 
     Examples
     --------

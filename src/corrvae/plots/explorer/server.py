@@ -29,16 +29,8 @@ def serve_explorer(
     It listens on this machine only, answers requests for this machine's names only, so that no page of another site
     can reach it under a name of its own, and has no files: any other path is not found.
 
-    Parameters
-    ----------
-    model : CorrelatedVAE
-        A fitted model.
-    port : int
-        Where it listens; 0 takes a free one, `server_port` of what is returned.
-    title, labels, n_clusters, random_state
-        As in `write_explorer`.
-    layout : {"pca", "neighbors", "umap"}
-        How the map is made; "neighbors" computes the neighbours of all points at the start.
+    Port 0 takes a free one, `server_port` of what is returned. The layout "neighbors" computes the neighbours of all
+    points at the start; the rest is as in `write_explorer`.
 
     Examples
     --------
