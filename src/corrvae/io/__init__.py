@@ -16,6 +16,8 @@ from corrvae.io.folder import Folder as Folder
 from corrvae.io.folder import lock_folder as lock_folder
 from corrvae.io.folder import read_folder as read_folder
 from corrvae.io.folder import write_folder as write_folder
+from corrvae.io.hub import from_hub as from_hub
+from corrvae.io.hub import push_to_hub as push_to_hub
 from corrvae.io.mapped import map_table as map_table
 from corrvae.io.mapped import open_mapped as open_mapped
 from corrvae.io.mapped import write_mapped as write_mapped
