@@ -565,9 +565,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # ---- inference
 
     def propagate(self, n_forests: int = 20) -> "CorrelatedVAE":
-        """Return this model with the posteriors of ``family="joint"``, averaged over forests, from the same networks.
+        """Return this model with joint posteriors: those of ``family="joint"``, from the same networks.
 
         Training is that of CVAE_ind in both, so nothing is trained again.
+
+        Parameters
+        ----------
+        n_forests
+            Forests that posteriors are averaged over.
 
         Examples
         --------
@@ -620,10 +625,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def posterior(self, X: Any = None, graph: Any = None) -> Posterior:
         """Return the posterior of the rows of X, with correlations of any two of them; without X, of the training rows.
 
-        A family that conditions on the graph (``family="joint"``) takes links of these points as `graph`, in any form.
-        Rows with ids may be linked to each other, to training vertices, and to ids without features; all are added to
-        the training graph, and points without features follow the rows in the result. A row whose id is a training
-        row's takes its place. Rows without ids are points by themselves, and the graph is between them alone.
+        Parameters
+        ----------
+        X : matrix of features or None
+            The rows.
+        graph : any form of graph, or None
+            For a family that conditions on the graph (``family="joint"``): links of these points. Rows with ids may be
+            linked to each other, to training vertices, and to ids without features; all are added to the training
+            graph, and points without features follow the rows in the result. A row whose id is a training row's takes
+            its place. Rows without ids are points by themselves, and the graph is between them alone.
 
         Examples
         --------
@@ -663,10 +673,19 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return points if everyone or table is None else points.take(joined.asked)
 
     def reconstruct(self, X: Any = None, *, ids: Any = None, graph: Any = None) -> Float[np.ndarray, "rows features"]:
-        """Return the features that the model expects at the mean of each point's posterior: of all, or of some `ids`.
+        """Return the features that the model expects at the mean of each point's posterior.
 
-        X and `graph` are as in `posterior`. Under a multinomial likelihood these are counts that sum to what the row
-        sums to, and to the training rows' median for a point without features.
+        Under a multinomial likelihood these are counts that sum to what the row sums to, and to the training rows'
+        median for a point without features.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The points, if they are not training rows.
+        ids : array of ids or None
+            Which points, of X or of training; ``None``: all.
+        graph : any form of graph, or None
+            Links of these points, as in `posterior`.
 
         Examples
         --------
@@ -696,9 +715,17 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> PriorSample:
         """Draw new data: latent points from the prior, then features from the likelihood.
 
-        With a graph, such as `graph_`, there is a row for each vertex, drawn along a random maximal acyclic subgraph;
-        otherwise rows are independent. `totals` are the numbers of draws under a multinomial likelihood, by default the
-        training rows' median.
+        Parameters
+        ----------
+        n_samples
+            Number of independent rows, 1 by default. With a graph there is a row for each vertex.
+        graph
+            Draw along a maximal acyclic subgraph that is drawn at random from this graph, such as `graph_`.
+        totals
+            Under a multinomial likelihood the number of draws, for all rows or each; by default the training rows'
+            median.
+        random_state
+            Seed or generator.
 
         Examples
         --------
@@ -730,8 +757,18 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence lower bound per row, in nats, without the terms that gamma adds.
 
-        It can be compared between models that differ in gamma, tau or size. The edge terms of a graph between the rows
-        are part of it.
+        It can be compared between models that differ in gamma, tau or size.
+
+        Parameters
+        ----------
+        X
+            The features.
+        y : ignored
+            For scikit-learn.
+        graph
+            The graph between these rows; its edge terms are part of the bound.
+        sample_weight
+            How much each row counts.
 
         Examples
         --------
@@ -780,12 +817,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Neighbors:
         """Find the exact nearest neighbours of points among the training rows, best first whatever the metric.
 
-        Returns `Neighbors` with `scores`, `ids` and `parts`; ``scores, ids = model.kneighbors(...)`` works too.
-
         Parameters
         ----------
-        X, graph
-            The queries and their links, as in `posterior`.
+        X : matrix of features or None
+            The queries, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the queries, as in `posterior`.
         ids : id, array of ids, or None
             Which rows to query: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         n_neighbors : int
@@ -800,6 +837,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             default training rows leave out themselves.
         progress : bool or None
             Show a bar; ``None``: on a terminal, if it takes long.
+
+        Returns
+        -------
+        Neighbors
+            With `scores`, `ids` and `parts`; ``scores, ids = model.kneighbors(...)`` works too.
         """
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
@@ -842,10 +884,31 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Find the features that points most probably have: of users and items, what to recommend to whom.
 
         The score is the expectation of the likelihood's mean under the posterior, E_q[E[x | z]]: under a multinomial or
-        Bernoulli likelihood a probability. It is averaged over `n_samples` draws with the same noise for every point; 0
-        decodes the mean. X, `graph` and `ids` are as in `kneighbors`. Without `exclude_seen`, the features that a row
-        has take part. `items` are features to choose among, by name, or by number if they have no names. Returns
-        `RankedFeatures` with `ids` and `scores`; ``ids, scores = model.recommend(...)`` works too.
+        Bernoulli likelihood a probability. It is averaged over draws with the same noise for every point.
+
+        Parameters
+        ----------
+        X : matrix of features or None
+            The points, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the points, as in `posterior`.
+        ids : id, array of ids, or None
+            Which rows: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
+        k : int
+            How many features for each point.
+        exclude_seen : bool
+            Whether to leave out the features that a row has (entries that are neither 0 nor missing).
+        items : array of names, or None
+            Features to choose among, by name, or by number if they have no names; ``None``: all.
+        n_samples : int
+            Draws from each posterior, an even number; 0 decodes its mean.
+        random_state : int, Generator or None
+            Seed of the draws.
+
+        Returns
+        -------
+        RankedFeatures
+            With `ids` and `scores`; ``ids, scores = model.recommend(...)`` works too.
 
         Examples
         --------
@@ -889,8 +952,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> RankedFeatures:
         """Find the features most like others: those whose decoder outputs correlate most over the latent space.
 
-        Features are names, or numbers if they have none; ``None``: all. A single one gives single rows. `random_state`
-        seeds the draw from the training rows' posteriors over which outputs are correlated.
+        Parameters
+        ----------
+        features : name, array of names, or None
+            The features to ask about, by name, or by number if they have no names; ``None``: all. A single one gives
+            single rows.
+        k : int
+            How many for each.
+        random_state : int, Generator or None
+            Seed of the draw from the training rows' posteriors over which outputs are correlated.
 
         Examples
         --------
@@ -932,10 +1002,20 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         metric: MetricChoice = "expected_distance",
         probability: LinkCalibration | None = None,
     ) -> PairScores:
-        """Score given pairs of ids, of training rows or rows of X; X, `graph` and `metric` are as in `kneighbors`.
+        """Score given pairs of points.
 
-        With a graph, pairs may join new points with training rows. `probability`, from `calibrate_links`, adds that of
-        a link.
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2)
+            Pairs of ids of training rows, or of rows of X.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        graph : any form of graph, or None
+            Links of the points, as in `posterior`; pairs may then join them with training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        probability : LinkCalibration or None
+            From `calibrate_links`, to return the probability of a link too.
 
         Examples
         --------
@@ -967,9 +1047,20 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         exclude: Any = None,
         progress: bool | None = None,
     ) -> PairRanks:
-        """Rank each target of (query, target) among all points but its query: 1 plus the number of others as good.
+        """Rank each target among all points but its query: 1 plus the number of others with a score as good.
 
-        With a graph to `exclude`, a query's neighbours there are left out too; the target itself always takes part.
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2)
+            Ids of queries and their targets.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        exclude : CorrelationGraph or None
+            A graph leaves a query's neighbours out too; the target itself always takes part.
+        progress : bool or None
+            Show a bar; ``None``: on a terminal, if it takes long.
         """
         score, points = make_metric(metric), self.posterior(X)
         if X is None and self.graph_ is not None and self.graph_.has_groups:
@@ -1008,12 +1099,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         left, right : arrays of ids
             The two sides, without a common point.
-        X, metric, progress
-            As in `kneighbors`.
+        X : matrix of features or None
+            The points, if they are not training rows.
         caliper : float, str or None
-            The worst score that a pair may have, in the units of the metric. "0.5sd": the score of a point with itself,
-            moved by half a standard deviation of the embedding in every dimension. Points without a partner are in
-            `Matches.unmatched`.
+            The worst score that a pair may have, in the units of the metric. "0.5sd": the score of a point with
+            itself, moved by half a standard deviation of the embedding in every dimension. Points without a partner are
+            in `Matches.unmatched`.
         ratio : int
             Right points for each left one, at most. All left points get a first one before any gets a second.
         replace : bool
@@ -1021,9 +1112,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         exact_on : data frame, series, mapping, array or None
             Values that partners must have in common, by id (index of a frame, keys of a mapping), or an array with a
             row for each training row or row of X.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
         n_candidates : int or None
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
             `Matches.exact` is whether the matching is certainly the best of all. With `replace` it always is.
+        progress : bool or None
+            Show a bar; ``None``: on a terminal, if it takes long.
 
         Examples
         --------
@@ -1057,12 +1152,25 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_unlinked: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> LinkCalibration:
-        """Learn the probability of a link given a score, from links (pairs of ids) that training has not seen.
+        """Learn the probability of a link given a score, from links that training has not seen.
 
-        X and `metric` are as in `kneighbors`. The method "logistic" is linear in the score, "isotonic" any monotone
-        function; the latter needs a thousand links or more. `prior` is the share of linked pairs among those that will
-        be scored, by default among all pairs of training rows. The links are compared with `n_unlinked` random pairs,
-        by default ten for each link, and at least 1000.
+        Parameters
+        ----------
+        links : array of shape (n_links, 2)
+            Held-out links, as pairs of ids; an edge of the training graph raises an error.
+        X : matrix of features or None
+            The points, if they are not training rows.
+        metric : str, Metric or function
+            The score, as in `kneighbors`.
+        method : {"logistic", "isotonic"}
+            Log-odds linear in the score, or any monotone function; the latter needs a thousand links or more.
+        prior : float or None
+            The share of linked pairs among those that will be scored; ``None``: that among all pairs of training rows,
+            by the training graph and these links.
+        n_unlinked : int or None
+            Random pairs without a link to compare with; ``None``: ten for each link, and at least 1000.
+        random_state : int, Generator or None
+            Draws these pairs.
         """
         points = self.posterior(X)
         edges = self.graph_.edges if X is None and self.graph_ is not None else None
@@ -1101,10 +1209,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # ---- saving
 
     def save(self, path: str | os.PathLike[str], *, store_features: bool = True) -> None:
-        """Write the fitted model to a folder that `corrvae.load` reads; one in it is replaced once this is whole.
+        """Write the fitted model to a folder that `corrvae.load` reads.
 
-        Without the training features the loaded model cannot compute correlations between training rows from these, nor
-        what they have already.
+        Parameters
+        ----------
+        path
+            The folder; a model in it is replaced once the new one is written whole.
+        store_features
+            Whether the training features go along. Without them the loaded model cannot compute correlations between
+            training rows from their features, nor what these rows have already.
 
         Examples
         --------
@@ -1186,9 +1299,18 @@ def load(
 ) -> CorrelatedVAE:
     """Read a fitted model from the folder that `CorrelatedVAE.save` wrote. No code in the folder is run.
 
-    Pass the `likelihood` or `family` that the model was made with if it was your own; a family of corrvae with your own
-    pair network counts as your own. Raise FolderError if the folder is missing, damaged, foreign, or of another
-    version.
+    Parameters
+    ----------
+    path
+        The folder.
+    likelihood, family
+        What the model was made with, if that was your own: code is never read from a folder. A family of corrvae with
+        your own pair network counts as your own.
+
+    Raises
+    ------
+    FolderError
+        With the path and what is wrong, if the folder is missing, damaged, foreign, or of another version.
 
     Examples
     --------

@@ -28,12 +28,23 @@ class CorrelationGraph:
     """An immutable undirected simple graph, with optional positive conductances and ids for its vertices.
 
     Most graphs come from `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or `corrvae.io.read_graph`, which take
-    edges in any order and direction. The constructor is for edges that are canonical already, pairs of vertex indices
-    with i < j, sorted and distinct, and raises for others.
+    edges in any order and direction. The constructor is for edges that are canonical already, and raises for others.
 
     Parameters called ``ids``, ``vertex`` or ``edges`` are ids; the array `edges` and square brackets are vertex
     indices, which are positions in `ids`. ``graph.ids[pairs]`` turns indices into ids; ``vertex in graph`` takes an id.
-    `is_group` marks vertices that only join their members (see `from_groups`).
+
+    Parameters
+    ----------
+    edges
+        Vertex indices, each row with i < j, the rows sorted and distinct.
+    n_vertices
+        Number of vertices.
+    conductances
+        A positive number for each edge.
+    vertices
+        Ids in vertex order; 0, 1, ..., n_vertices - 1 by default.
+    is_group
+        Which vertices are groups: True for a vertex that only joins its members (see `from_groups`). None by default.
 
     Examples
     --------
@@ -122,12 +133,18 @@ class CorrelationGraph:
         """Return a graph in which each group is a vertex of its own, joined to its members.
 
         With correlation tau along an edge, two members of a group correlate by tau^2, and they do as one joint
-        distribution of all of them: the graph stays a forest where groups do not overlap. A clique of k members has k
-        (k - 1) / 2 edges and cycles; a group has k edges and none.
+        distribution of all of them: the graph stays a forest where groups do not overlap. A clique of k members has
+        k (k - 1) / 2 edges and cycles; a group has k edges and none.
 
-        `groups` maps the id of a group to its members: points, or other groups. `edges` are further edges, a
-        `CorrelationGraph` or pairs of ids. `vertices` are the ids of the points in the order wanted; by default those
-        of `edges`, then further members as they appear. Groups come last.
+        Parameters
+        ----------
+        groups
+            Members by the id of their group: ids of points, or of other groups.
+        edges
+            Further edges: a `CorrelationGraph`, or pairs of ids.
+        vertices
+            Ids of the points in the order wanted; by default those of `edges`, then further members as they appear.
+            Groups come last.
 
         Examples
         --------
@@ -166,10 +183,18 @@ class CorrelationGraph:
     def from_scipy(
         cls, adjacency: Any, *, vertices: Ids | None = None, weighted: bool | None = None, directed: Directed = None
     ) -> "CorrelationGraph":
-        """Return a graph from a SciPy sparse adjacency; row i is vertex i. Stored zeros and the diagonal are no edges.
+        """Return a graph from a SciPy sparse adjacency; row i is vertex i.
 
-        `weighted`: whether the values are conductances; None: they are unless every one is 1. It must be symmetric,
-        unless `directed` is "mutual", which keeps what is there in both directions.
+        Parameters
+        ----------
+        adjacency
+            Square and symmetric. Stored zeros are no edges, and the diagonal is dropped.
+        vertices
+            The ids of the rows.
+        weighted
+            Whether the values are conductances; None: they are unless every one is 1.
+        directed
+            "mutual" accepts an asymmetric adjacency, and keeps what is there in both directions.
         """
         canon.checked_direction(directed)
         if not issparse(adjacency):
@@ -201,11 +226,16 @@ class CorrelationGraph:
         vertices: Ids | None = None,
         directed: Directed = None,
     ) -> "CorrelationGraph":
-        """Return a graph from a networkx graph of any class; its nodes are the vertices, in their order or a given one.
+        """Return a graph from a networkx graph of any class; its nodes are the vertices, in their order.
 
-        Directed edges count in either direction, unless `directed` is "mutual"; parallel edges are repeats.
-        `conductance` is the edge attribute of conductances. None ignores attributes: a "weight" is as often a length as
-        a strength.
+        Parameters
+        ----------
+        graph
+            Directed edges count in either direction, unless `directed` is "mutual"; parallel edges are repeats.
+        conductance
+            The edge attribute of conductances. None ignores attributes: a "weight" is as often a length as a strength.
+        vertices, directed
+            As in `from_edges`; every node must be among `vertices`.
         """
         direction = canon.checked_direction(directed)
         if not (hasattr(graph, "edges") and hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
@@ -240,8 +270,14 @@ class CorrelationGraph:
     ) -> "CorrelationGraph":
         """Return a graph from PyTorch Geometric's ``Data``, or from an ``edge_index`` of shape (2, m).
 
-        Without `n_vertices`, `vertices` or ``num_nodes``, there is one vertex more than the largest index. `weighted`
-        is as in `from_scipy`, for ``edge_weight``.
+        Parameters
+        ----------
+        data
+            An object with ``edge_index`` and, optionally, ``num_nodes`` and ``edge_weight``; or a tensor or array.
+        n_vertices, vertices
+            The number of vertices, or their ids, where `data` has none; by default one more than the largest index.
+        weighted, directed
+            As in `from_scipy` for ``edge_weight``, and as in `from_edges`.
 
         Examples
         --------

@@ -16,10 +16,17 @@ ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, eq=False)
 class EdgeSplit:
-    """A graph's edges in three disjoint parts; held-out edges are vertex indices, and ``train.ids[test]`` their ids.
+    """A graph's edges in three disjoint parts.
 
-    `known` has the edges of `train` and `validation`. Once settings are chosen on the validation edges, these are given
-    back: the chosen model is trained on `known`, and the test edges are ranked among what is not in it.
+    Attributes
+    ----------
+    train
+        All vertices, and the edges that are not held out.
+    validation, test
+        The held-out edges as vertex indices, i < j, sorted; ``train.ids[test]`` are their ids.
+    known
+        All vertices, and the edges of `train` and `validation`. Once settings are chosen on the validation edges, these
+        are given back: the chosen model is trained on `known`, and the test edges are ranked among what is not in it.
     """
 
     train: CorrelationGraph
@@ -42,12 +49,28 @@ def split_edges(
 ) -> EdgeSplit:
     """Split a graph's edges into train, validation and test.
 
-    An edge is held out as a whole, whichever of its ends chose it, so that no direction of it is left in `train`;
-    vertices left without an edge stay. The strategy "per_vertex" holds out ceil(share * degree) edges of each vertex,
-    at random, and the held-out edges are the union: every vertex with an edge has a held-out one, and with small
-    degrees that is far more than the share. "random" holds out a random share of all edges. `test` is the share for
-    testing, `validation` that of the edges that remain, drawn alike: edges drawn otherwise lie elsewhere in the graph,
-    and reward other settings.
+    An edge is held out as a whole, whichever of its ends chose it, so that no direction of it is left in `train`.
+
+    Parameters
+    ----------
+    graph
+        The graph with all its edges.
+    strategy
+        "per_vertex": each vertex holds out ceil(share * degree) of its edges, at random, and the held-out edges are the
+        union, so that every vertex with an edge has a held-out edge. With small degrees that is far more than the
+        share. "random": a random share of the edges, rounded to the nearest number.
+    test
+        The share held out for testing, at least 0 and less than 1.
+    validation
+        The share, of the edges that remain, held out for validation in the same way. Edges that are drawn otherwise lie
+        elsewhere in the graph, and reward other settings.
+    random_state
+        A seed or generator; the same seed gives the same split.
+
+    Returns
+    -------
+    EdgeSplit
+        The training graph and the held-out edges. Vertices that are left without an edge stay in `train`.
 
     Examples
     --------

@@ -15,11 +15,20 @@ from sklearn.linear_model import LinearRegression
 class Balance:
     """How alike two sides are in each covariate, before and after matching.
 
-    `before` and `after` are standardised mean differences (left mean - right mean) / s, with s the standard deviation
-    on the left side before matching, so that both have the same unit. (Where it is 0, s is that of both sides
-    together.) Sizes under 0.1 are usually taken for balanced. Ratios are the variance on the left side over that on the
-    right. Effective sample sizes are (sum w)^2 / sum w^2 of the weights; right points that are used often make theirs
-    small.
+    Attributes
+    ----------
+    names
+        The covariates.
+    before, after
+        Standardised mean differences (left mean - right mean) / s, with s the standard deviation on the left side
+        before matching, so that both have the same unit. (Where it is 0, s is that of both sides together.) Sizes under
+        0.1 are usually taken for balanced.
+    ratio_before, ratio_after
+        Variance on the left side over that on the right; 1 is balanced.
+    n_left, n_right
+        Points with a partner.
+    effective_left, effective_right
+        Effective sample sizes (sum w)^2 / sum w^2 of the weights; right points that are used often make theirs small.
 
     Examples
     --------
@@ -100,9 +109,22 @@ def _effective(weights: np.ndarray) -> float:
 class Effect:
     """The average effect on the left points that have a partner (ATT: average effect of treatment on the treated).
 
-    The estimate is the mean over these left points of their outcome less the mean outcome of their partners; it is
-    silent about the `n_unmatched` without one. The interval is by Student's t with one degree of freedom less than left
-    points. `n_adjusted` counts the covariates that outcomes were adjusted for.
+    Attributes
+    ----------
+    estimate
+        The mean over these left points of their outcome less the mean outcome of their partners.
+    standard_error
+        Its standard error.
+    interval
+        Bounds of the confidence interval, by Student's t with one degree of freedom less than left points.
+    level
+        Its level.
+    n_left, n_right
+        Points with a partner.
+    n_unmatched
+        Left points without one: the estimate is silent about them.
+    n_adjusted
+        Covariates that the outcomes were adjusted for.
     """
 
     estimate: float

@@ -42,11 +42,26 @@ class Matches(OfPairs):
 
     In studies of causes the left points are the treated ones and the right points the controls.
 
-    Pairs are in the order of the left points, best first. A margin is how much better a pair's score is than that of
-    the best right point that is no partner of the left one, with the same `exact_on` values: negative if another would
-    have been better, not a number if there is no other. `exact` is whether no other matching is better: more pairs,
-    then more left points with a partner, then a better sum of scores; if not, it is the best among each point's nearest
-    candidates. `unmatched` has the ids of points without a partner, and why.
+    Attributes
+    ----------
+    id_pairs
+        The ids of the left and of the right point: in the order of the left points, best first.
+    scores
+        Their scores.
+    margins
+        How much better a pair's score is than that of the best right point that is no partner of the left one, with the
+        same `exact_on` values: negative if another would have been better. Not a number if there is no other.
+    parts, metric, larger_is_better
+        As in `Neighbors`.
+    caliper
+        The worst score that a pair may have, in the units of the metric; ``None``: any.
+    ratio, replace
+        Right points for each left one, and whether one may be used again.
+    exact
+        Whether no other matching is better: more pairs, then more left points with a partner, then a better sum of
+        scores. If not, it is the best among each point's nearest candidates.
+    unmatched
+        The ids of points without a partner, left and right, and why.
     """
 
     margins: Float[np.ndarray, " pairs"]
@@ -94,8 +109,11 @@ class Matches(OfPairs):
     def balance(self, X: Any) -> Balance:
         """Return how alike the two sides are in covariates, before and after matching.
 
-        X is a frame with ids as its index, `corrvae.io.Features`, a mapping of ids to values, or an array with the rows
-        of the `X` that was matched (of training, if there was none). It may be sparse.
+        Parameters
+        ----------
+        X : data frame, matrix or mapping
+            The covariates: a frame with ids as its index, `corrvae.io.Features`, a mapping of ids to values, or an
+            array with the rows of the `X` that was matched (of training, if there was none). It may be sparse.
         """
         left, right, names = self._sides.look_up(X, "X")
         return compare(as_numbers(left, "X"), as_numbers(right, "X"), *self._weights, names)
@@ -105,9 +123,15 @@ class Matches(OfPairs):
 
         The interval holds if, given what was matched on, the sides would differ in nothing else that moves the outcome.
 
-        The outcome is that of every point, as the covariates of `balance`. `covariates` take away what differs between
-        partners in these: the bias correction of Abadie and Imbens (2011), by least squares on the right partners;
-        "embedding" is the means that were matched on.
+        Parameters
+        ----------
+        outcome : series, array or mapping
+            The outcome of every point, as the covariates of `balance`.
+        covariates : "embedding", data frame, matrix, mapping or None
+            Take away what differs between partners in these: the bias correction of Abadie and Imbens (2011), by least
+            squares on the right partners. "embedding" is the means that were matched on.
+        level : float
+            Level of the interval.
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level}")

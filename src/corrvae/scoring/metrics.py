@@ -71,12 +71,25 @@ PartsFunction = Callable[
 class Metric:
     """A score of two points.
 
-    The function takes two blocks of `Points`, queries and candidates, and returns a score for each query (row) and
-    candidate (column). With `uses_correlation` it calls `Points.pre_activation`. With `is_product` it is a matrix
-    product for uncorrelated points, and called with large blocks; other functions with blocks so small that a few
-    arrays of queries x candidates x dimensions fit into the cache. With `is_symmetric` a pair is evaluated once for
-    both. `parts` is the same score for listed pairs, in float64: the parts of means and of standard deviations, which
-    sum to the score without correlations.
+    Attributes
+    ----------
+    name
+        As users call it.
+    function
+        Takes two blocks of `Points`, queries and candidates; returns a score for each query (row) and candidate
+        (column).
+    larger_is_better
+        Whether linked points have large scores.
+    uses_correlation
+        Whether the function calls `Points.pre_activation`.
+    is_product
+        Whether the function is a matrix product for uncorrelated points. It is then called with large blocks; other
+        functions with blocks so small that a few arrays of queries x candidates x dimensions fit into the cache.
+    is_symmetric
+        Whether exchanging the two points changes nothing. A pair is then evaluated once for both.
+    parts
+        The same score for listed pairs, in float64: the parts of means and of standard deviations, which sum to the
+        score without correlations. Without it results have no parts.
 
     Examples
     --------

@@ -19,8 +19,19 @@ from corrvae.scoring.search import Parts, parts
 class Neighbors:
     """The best candidates of each query, best first; ``scores, ids = neighbors`` unpacks it.
 
-    Where candidates ran out, an id is ``None`` and a score not a number. `parts.mean`, `parts.variance` and
-    `parts.correlation` sum to the scores; a metric of the user's own has none.
+    Attributes
+    ----------
+    scores
+        A row for each query; not a number where candidates ran out.
+    ids
+        The candidates; ``None`` where they ran out.
+    parts
+        What makes up the scores: `parts.mean`, `parts.variance` and `parts.correlation` sum to them. ``None`` for a
+        metric of the user's own.
+    query_ids
+        The queries.
+    metric, larger_is_better
+        The score's name and direction.
     """
 
     scores: Float[np.ndarray, "*queries neighbors"]
@@ -232,9 +243,16 @@ def score_table(
 class EdgeSupport:
     """What the data say of the edges of a graph, the least supported first.
 
-    `weights` are the probabilities that a forest of the prior contains each edge, `conductances` those with which
-    forests are drawn, and `edge_terms` what each edge costs the bound, in nats: below 0 the points are alike, above 0
-    they are not.
+    Attributes
+    ----------
+    id_pairs
+        The edges.
+    weights
+        The probability that a forest of the prior contains each edge.
+    conductances
+        With which forests are drawn.
+    edge_terms
+        T_e: what the edge costs the bound, in nats. Below 0 the points are alike, above 0 they are not.
     """
 
     id_pairs: Shaped[np.ndarray, "edges 2"]

@@ -37,12 +37,32 @@ _CGROUP = Path("/sys/fs/cgroup")
 class SpanningWeights:
     """Spanning weights in edge order, and how they were computed; ``numpy.asarray(result)`` returns the weights.
 
-    `core_size` is the number of vertices left after elimination: the largest dense core, or the core that was sketched.
-    `error` bounds the error of each weight with probability `confidence`: 0.0 when exact, 1.0 when a sketch failed.
-    `bound` is what it rests on: rounding alone; an inequality without assumptions; or the largest of the estimated
-    `standard_errors` (zero where exact) times the normal quantile. `log_forests`, when exact, is the logarithm of the
-    sum over all maximal acyclic subgraphs of the product of their conductances, without these of the subgraphs' number.
-    `n_draws` counts random projections or forests; `seconds` is wall-clock time, analysis included.
+    Attributes
+    ----------
+    weights : numpy.ndarray
+        Share of the maximal acyclic subgraphs that contain each edge, in (0, 1].
+    method : {"exact", "sketch", "sample"}
+        The method used.
+    core_size : int
+        Vertices left after elimination: the largest dense core, or the core that was sketched.
+    route : str
+        What was done, in words.
+    error : float
+        Bound on the error of each weight with probability `confidence`: 0.0 when exact, 1.0 when a sketch failed.
+    bound : {"rounding", "Hoeffding", "standard error"}
+        What the bound rests on: rounding alone; an inequality without assumptions; or the largest estimated standard
+        error times the normal quantile.
+    confidence : float
+        1 - delta; for all edges at once with ``simultaneous=True``.
+    standard_errors : numpy.ndarray or None
+        Estimated, of each weight, when sketched; zero where exact.
+    log_forests : float or None
+        When exact: the logarithm of the sum over all maximal acyclic subgraphs of the product of their conductances.
+        Without conductances that is the logarithm of their number.
+    n_draws : int
+        Random projections or forests used.
+    seconds : float
+        Wall-clock time, analysis included.
     """
 
     weights: Float[np.ndarray, " edges"]
