@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -583,13 +582,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         if not self.model_.family.can_propagate:
             raise ValueError(f'only a model with family="independent" can be propagated, not {self.family!r}')
-        joint = FAMILIES["joint"]().set_params(n_forests=n_forests)
-        built, other = make_family(joint), copy(self)
+        joint, other = FAMILIES["joint"]().set_params(n_forests=n_forests), copy(self)
+        built: Any = make_family(joint)
         built.build(
             self.n_features_in_, self.embedding_.shape[1], normalize=self.normalize_, dropout=float(self.dropout)
         )
-        n_cut = 0.0 if self.weights_ is None else float(self.weights_.sum())
-        built.load_state_dict({"cut_per_row": torch.tensor(n_cut / len(self.embedding_))}, strict=False)
+        built.weigh_evidence(0 if self.graph_ is None else self.graph_.n_edges)
         other.family, other.model_ = joint, deepcopy(self.model_)
         other.model_.family = built.eval()
         other._posterior = other._condition()

@@ -139,7 +139,7 @@ def test_steps_are_the_same_for_the_same_seed():
 
 
 def test_the_bound_that_is_reported_is_that_of_whole_forests():
-    """On a forest: KL of the posterior that is inferred, evidence corrected for the edges that training cut."""
+    """On a forest: KL of the posterior that is inferred."""
     model, edges = joint_model(), random_forest(N, 2)
     data = small_data(N, edges=np.unique(np.sort(edges, axis=1), axis=0), weights=np.ones(len(edges)))
     model.family.observe(data)
@@ -153,13 +153,13 @@ def test_the_bound_that_is_reported_is_that_of_whole_forests():
     assert bound(found) == pytest.approx(found["reconstruction"] - found["singleton"])
 
 
-def test_what_edges_put_into_an_encoding_is_taken_out_again():
-    """A row that says nothing is best encoded as N(0, 1 / (1 + its edges' share)); it then has no evidence."""
-    model = joint_model()
-    model.family.cut_per_row.fill_(0.8)
-    silent = np.full((1, 3), (1.0 + 1.6 * 0.81 / 0.19) ** -0.5, np.float32)
-    posterior = model.family.posterior(model, np.zeros((1, 3), np.float32), silent, None)
-    np.testing.assert_allclose(posterior.stddev, 1.0, atol=1e-4)
+@pytest.mark.parametrize(("options", "strength"), [({}, 0.5), ({"block_size": None}, 1.0), ({"strength": 2.0}, 2.0)])
+def test_evidence_has_a_strength(options, strength):
+    model, mean, stddev = joint_model(**options), np.full((1, 3), 0.7, np.float32), np.full((1, 3), 0.5, np.float32)
+    model.family.observe(joint_data())
+    posterior = model.family.posterior(model, mean, stddev, None)
+    np.testing.assert_allclose(posterior.mean, strength * 4.0 * 0.7 / (1.0 + strength * 3.0), rtol=1e-5)
+    np.testing.assert_allclose(posterior.stddev, (1.0 + strength * 3.0) ** -0.5, rtol=1e-5)
 
 
 def test_many_outputs_are_decoded_piece_by_piece(monkeypatch):
@@ -248,9 +248,9 @@ def test_draws_are_of_the_mixture_and_have_its_density():
         posterior.take(np.arange(3)).log_density(draws[0, :3])
 
 
-@pytest.mark.parametrize("options", [{"n_forests": 0}, {"block_size": 0}])
+@pytest.mark.parametrize("options", [{"n_forests": 0}, {"block_size": 0}, {"strength": 0.0}])
 def test_options_are_checked(options):
-    with pytest.raises(ValueError, match="must be a positive integer"):
+    with pytest.raises(ValueError, match=r"must be (a positive integer|positive)"):
         joint_model(**options)
 
 

@@ -46,7 +46,7 @@ _OF_FAMILIES = {
         "pair_normalize": "normalize",
         "pair_batch": "pair_batch",
     },
-    "joint": {"n_forests": "n_forests", "block_size": "block_size"},
+    "joint": {name: name for name in ("n_forests", "block_size", "strength")},
 }
 
 
@@ -157,6 +157,7 @@ _FIT_OPTIONS = [
         "Family joint",
         n_forests=(int, 20, "Forests that posteriors are averaged over."),
         block_size=(int, 1, "Most vertices that training keeps correlated; more is slower and seldom better."),
+        strength=(float | None, None, "Factor of a row's evidence where it is propagated; otherwise 0.5 or 1."),
     ),
     *_panel(
         "Training",

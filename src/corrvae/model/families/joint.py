@@ -54,6 +54,9 @@ class Joint(Family):
     block_size : int or None
         Most vertices of a block in training, which is also how many a step draws; ``None``: 50,000, or the whole graph
         if it is smaller. With 1 a step draws rows and edges, `batch_size` and `edge_batch_size` of them.
+    strength : float or None
+        Factor of the evidence where it is propagated; ``None``: 0.5 if `block_size` is 1 and there are edges, because
+        the encoder is then as sure of a row as its features and its neighbours together make it; otherwise 1.
 
     Examples
     --------
@@ -62,12 +65,13 @@ class Joint(Family):
     """
 
     conditions_on_graph: ClassVar[bool] = True
-    cut_per_row: Tensor
+    factor: Tensor
 
-    def __init__(self, *, n_forests: int = 20, block_size: int | None = 1) -> None:
+    def __init__(self, *, n_forests: int = 20, block_size: int | None = 1, strength: float | None = None) -> None:
         super().__init__()
         self.n_forests = n_forests
         self.block_size = block_size
+        self.strength = strength
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
         """Check the options."""
@@ -75,15 +79,19 @@ class Joint(Family):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        self.register_buffer("cut_per_row", torch.zeros(()))
+        if self.strength is not None and not 0 < self.strength < float("inf"):
+            raise ValueError(f"strength must be positive and finite, got {self.strength!r}")
+        self.register_buffer("factor", torch.ones(()))
         self._last: tuple[TrainingData, int, ForestPieces] | None = None
 
     def observe(self, data: TrainingData) -> None:
-        """Count the edges that training cuts, per row."""
-        n_cut = 0.0
-        if data.edges is not None:
-            n_cut = self._pieces(data, 0).n_cut if self._draws_forests(data) else data.total_weight
-        self.cut_per_row.fill_(n_cut / data.n_vertices)
+        """Weigh the evidence."""
+        self.weigh_evidence(data.n_edges)
+
+    def weigh_evidence(self, n_edges: int) -> None:
+        """Set the factor of the evidence of an encoder that is trained with so many edges."""
+        usual = 0.5 if self.block_size == 1 and n_edges else 1.0
+        self.factor.fill_(usual if self.strength is None else self.strength)
 
     def _draws_forests(self, data: TrainingData) -> bool:
         # A block of one row has no use for the forest: its edges count by their spanning weights.
@@ -140,7 +148,7 @@ class Joint(Family):
         marginals = model.encoder(model.inputs(batch.rows, generator))
         tau = model.tau_tensor(marginals.mean.shape[1])
         without = (0, 0, 0, len(batch.vertices) - len(marginals.mean))
-        precision, information = self.evidence(model, marginals, batch.is_inferred)
+        precision, information = evidence(marginals, self.factor if batch.is_inferred else 1.0)
         found = propagate(pad(precision, without), pad(information, without), tau, batch.forest)
         shape = (batch.n_drawn, len(tau))
         noise = torch.randn(shape, generator=generator, dtype=found.mean.dtype, device=found.mean.device)[batch.drawn]
@@ -151,24 +159,6 @@ class Joint(Family):
             joined = Marginals.of(found.mean, found.variance.sqrt())
             terms.add("edge", -1.0, edge_term(joined, batch.edges, model.prior(found.mean)), batch.edge_weights)
         return terms
-
-    def evidence(
-        self, model: CorrelatedModel, marginals: Marginals, whole: bool
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
-        """Return precision lambda and information h from the encoder's means and standard deviations.
-
-        Without a graph the posterior is N(mean, 1 / (1 + lambda)), so h = (1 + lambda) mean. In a block of its own, the
-        precision that fits a row best is 1 + lambda + tau^2 / (1 - tau^2) for every edge cut at it, on average twice as
-        many as there are for each row. Where forests are `whole` these edges are there, so their share is taken away.
-        """
-        excess = 0.0
-        if whole:
-            tau = model.tau_tensor(marginals.mean.shape[1])
-            share = tau.square() / ((1.0 - tau) * (1.0 + tau))
-            excess = (2.0 * float(self.cut_per_row) * share).to(marginals.mean)
-        precision = marginals.stddev.square().reciprocal() - 1.0 - excess
-        precision = precision - precision.clamp(max=0.0).detach()  # not negative, and yet with a gradient
-        return precision, (1.0 + precision) * marginals.mean
 
     def posterior(
         self,
@@ -183,12 +173,20 @@ class Joint(Family):
         n_rows, n_components = mean.shape
         graph = CorrelationGraph(np.empty((0, 2), np.int64), n_rows) if graph is None else graph
         with torch.no_grad():
-            marginals = Marginals.of(torch.from_numpy(mean), torch.from_numpy(stddev))
-            found = self.evidence(model, marginals, whole=True)
+            found = evidence(Marginals.of(torch.from_numpy(mean), torch.from_numpy(stddev)), self.factor.cpu())
         without = ((0, graph.n_vertices - n_rows), (0, 0))
-        precision, information = (np.pad(part.cpu().numpy(), without) for part in found)
+        precision, information = (np.pad(part.numpy(), without) for part in found)
         tau = model.tau_values(n_components)
         return JointPosterior.of(Mixture(precision, information, tau, ForestSampler(graph), self.n_forests), ids)
+
+
+def evidence(
+    marginals: Marginals, factor: Tensor | float = 1.0
+) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
+    """Return precision lambda and information h: the factor times those of N(mean, stddev^2) relative to N(0, 1)."""
+    precision = marginals.stddev.square().reciprocal() - 1.0
+    precision = precision - precision.clamp(max=0.0).detach()  # not negative, and yet with a gradient
+    return factor * precision, factor * (1.0 + precision) * marginals.mean
 
 
 def _log_prob(model: CorrelatedModel, z: Float[Tensor, "rows dim"], rows: Rows) -> Float[Tensor, " rows"]:
