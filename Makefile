@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs bench format wheel clean
+.PHONY: demo test test-lowest docs bench format wheel clean
 
 demo: $(VENV)/.installed  ## VAE, CVAE_ind and CVAE_corr on a small tree: a table, and a report with pictures
 	$(BIN)/corrvae demo
@@ -14,6 +14,12 @@ test: $(VENV)/.installed-dev  ## lint, type-check, test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/python -m pytest
+
+test-lowest:  ## the tests, with the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet uv
+	$(VENV)-lowest/bin/uv pip install --python $(VENV)-lowest --resolution lowest-direct -e ".[all]" --group dev
+	$(VENV)-lowest/bin/python -m pytest
 
 docs: $(VENV)/.installed-docs  ## the documentation, in site/
 	$(BIN)/zensical build --strict
@@ -31,7 +37,7 @@ wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:
-	rm -rf $(VENV) dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest dist site .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
