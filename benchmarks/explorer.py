@@ -1,7 +1,6 @@
-"""The explorer: speed with 100,000 points, neighbours that maps keep, and the picture of the documentation.
+"""The explorer: speed with 100,000 points, and neighbours that maps keep.
 
     python benchmarks/explorer.py [--points N] [--write]
-    python benchmarks/explorer.py --picture docs/images/explorer.png
 
 Paint: milliseconds from opening the file to the first picture of the map in headless Chromium without a graphics
 processor, and between frames while the map is dragged for four seconds; and the processor time of a frame, of all of
@@ -25,7 +24,6 @@ from scipy.spatial import cKDTree
 from corrvae import CorrelatedVAE
 from corrvae.datasets import listeners, tree
 from corrvae.io import read_features, read_graph
-from corrvae.plots.explorer import write_explorer
 from corrvae.plots.explorer.guide import Guide
 from corrvae.plots.explorer.page import render
 from corrvae.plots.layout import project, spring_layout
@@ -160,30 +158,12 @@ def compare_maps(name: str, X, graph) -> dict:
     return found
 
 
-def draw_picture(path: Path, folder: Path) -> None:
-    """Take the picture of the documentation: the generated listeners, one of them selected."""
-    people = listeners(random_state=0)
-    model = CorrelatedVAE(random_state=0).fit(people.plays, graph=people.graph, ids=people.ids)
-    model.feature_names_in_ = np.array([style.replace("_", " ") for style in people.styles], dtype=object)
-    labels = {"town": people.towns.tolist()}
-    write_explorer(model, folder / "map.html", title="Who listens to what", labels=labels)
-    with Browser(folder / "profile", size=(1180, 860)) as browser:
-        browser.open((folder / "map.html").as_uri() + "#point=nina2")
-        browser.wait("document.querySelector('#panel dl')")
-        time.sleep(0.5)
-        browser.screenshot(path)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        if options.picture:
-            draw_picture(options.picture, Path(name))
-            sys.exit()
         paint = measure_paint(options.points, Path(name))
     print(paint, flush=True)
     maps = measure_maps()

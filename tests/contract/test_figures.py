@@ -80,3 +80,17 @@ def test_search_of_all_neighbours():
         expected = [f"{row['seconds']:.0f} s", f"{row['literal_seconds']:,.0f} s", f"{row['ratio']:.0f}"]
         assert cells[2:5] == expected, page
     assert row["ratio"] >= 20
+
+
+def test_maps_of_the_explorer():
+    record = json.loads((ROOT / "benchmarks" / "results" / "explorer.json").read_text())
+    for label, method in (("spring layout", "neighbors"), ("two principal", "pca")):
+        ((_, cells),) = rows(label)
+        assert cells[1:] == [
+            f"{record['maps'][data][method]['kept']:.2f}" for data in ("listeners", "tree", "citeseer")
+        ]
+    prose = " ".join((ROOT / "docs" / "benchmarks.md").read_text().split())
+    (row,) = record["rows"]
+    assert f"a frame takes {row['processor_ms_per_frame']} ms of processor time" in prose
+    assert f"99 of 100 within {row['frame_ms']['99']} ms" in prose
+    assert f"first picture of the map after {row['first_paint_ms'][2] / 1000:.1f} s" in prose

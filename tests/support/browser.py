@@ -108,6 +108,11 @@ class Browser:
     def resize(self, width, height):
         self._ask("/window/rect", {"width": width, "height": height})
 
+    def emulate(self, width, height, ratio):
+        """Take the size and the pixels of another screen, a phone's if it is narrow."""
+        size = {"width": width, "height": height, "deviceScaleFactor": ratio, "mobile": width < 500}
+        self._ask("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": size})
+
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self._ask("/screenshot", method="GET")))
 
