@@ -359,8 +359,10 @@ function drawOverlay() {
   // A name stands above its point, below it or beside it: where it covers no other, or nowhere.
   const label = (text, x, y, { bold = false, away = radius + 4, always = false } = {}) => {
     pen.font = `${bold ? 600 : 400} ${FONT}`;
-    const half = pen.measureText(text).width / 2;
-    const spots = [[x, y - away - 7], [x, y + away + 8], [x + away + half + 3, y], [x - away - half - 3, y]];
+    const half = pen.measureText(text).width / 2, side = half + 4;
+    // what stands above or below a point of the map stays inside it
+    const middle = x > 0 && x < width ? Math.max(side, Math.min(x, width - side)) : x;
+    const spots = [[middle, y - away - 7], [middle, y + away + 8], [x + away + half + 3, y], [x - away - half - 3, y]];
     const free = ([left, top]) => !taken.some(([tx, ty, th, tv]) => Math.abs(tx - left) < half + th && Math.abs(ty - top) < 7 + tv);
     const spot = spots.find(free) ?? (always ? spots[0] : null);
     if (!spot) return;
@@ -427,7 +429,7 @@ function drawOverlay() {
     for (const j of others.slice(0, 24)) label(clip(facts.ids[j]), ...toScreen(j));
   } else if (!state.group && colorings.get(state.color).kinds) {
     for (const [x, y, text] of middles()) {
-      label(clip(text), width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit(), { bold: true, away: -7 });
+      label(clip(text), width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit(), { bold: true, away: 2 });
     }
   }
   if (hovered !== null && hovered !== state.point) {
