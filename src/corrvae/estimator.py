@@ -554,12 +554,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.graph_ is None or self.weights_ is None:
             raise ValueError("the model was trained without a graph")
         given = self.graph_.conductances if self.conductances_ is None else self.conductances_
-        return EdgeSupport.of(
-            self.ids_[self.graph_.edges],
-            weights=self.weights_,
-            conductances=np.ones(self.graph_.n_edges) if given is None else given,
-            edge_terms=self._edge_terms(self.graph_),
-        )
+        given = np.ones(self.graph_.n_edges) if given is None else given
+        terms = self._edge_terms(self.graph_)
+        order = np.argsort(-terms, kind="stable")
+        id_pairs = self.ids_[self.graph_.edges[order]]
+        return EdgeSupport(id_pairs, self.weights_[order], given[order], terms[order])
 
     # ---- inference
 

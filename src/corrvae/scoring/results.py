@@ -1,7 +1,7 @@
 """What users receive: neighbours, scores and ranks, under the ids of their points."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -14,9 +14,48 @@ from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
 from corrvae.scoring.search import Parts, parts
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class Neighbors:
+class _PerQuery:
+    """What `Neighbors` and `RankedFeatures` have in common: a row for each query, best first."""
+
+    scores: Float[np.ndarray, "*queries k"]
+    ids: Shaped[np.ndarray, "*queries k"]
+    query_ids: Shaped[np.ndarray, "*queries"]
+
+    def first(self) -> Any:
+        """Return what was found for the first query alone, as single rows."""
+        rows = {name: values[0] for name, values in vars(self).items() if isinstance(values, np.ndarray | Parts)}
+        return replace(self, **{**rows, "query_ids": self.query_ids[:1].reshape(())})
+
+    def _columns(self, name: str, there: np.ndarray) -> dict[str, np.ndarray]:
+        """Return query, rank and what was found, called `name`, as columns of a table."""
+        rows, columns = np.nonzero(there)
+        ids = np.atleast_2d(self.ids)[there]
+        return {"query": np.atleast_1d(self.query_ids)[rows], "rank": columns + 1, name: ids}
+
+    def __repr__(self) -> str:
+        queries = "1 query" if self.query_ids.size == 1 else f"{self.query_ids.size:,} queries"
+        return f"{type(self).__name__}({queries}, {self.scores.shape[-1]} each)"
+
+
+def _under_ids(
+    ids: Shaped[np.ndarray, " candidates"],
+    positions: Int[np.ndarray, "queries k"],
+    scores: Float[np.ndarray, "queries k"],
+) -> tuple[Shaped[np.ndarray, "queries width"], Float[np.ndarray, "queries width"]]:
+    """Return positions under ids, with their scores: no wider than the longest row, ``None`` where a row is shorter."""
+    width = int((positions >= 0).sum(axis=1).max(initial=0))
+    positions, scores = positions[:, :width], scores[:, :width]
+    found = ids[positions] if len(ids) else np.empty(positions.shape, object)
+    if (positions < 0).any():
+        found = found.astype(object)
+        found[positions < 0] = None
+    return found, scores
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Neighbors(_PerQuery):
     """The best candidates of each query, best first; ``scores, ids = neighbors`` unpacks it.
 
     Attributes
@@ -25,19 +64,16 @@ class Neighbors:
         A row for each query; not a number where candidates ran out.
     ids
         The candidates; ``None`` where they ran out.
+    query_ids
+        The queries.
     parts
         What makes up the scores: `parts.mean`, `parts.variance` and `parts.correlation` sum to them. ``None`` for a
         metric of the user's own.
-    query_ids
-        The queries.
     metric, larger_is_better
         The score's name and direction.
     """
 
-    scores: Float[np.ndarray, "*queries neighbors"]
-    ids: Shaped[np.ndarray, "*queries neighbors"]
     parts: Parts | None
-    query_ids: Shaped[np.ndarray, "*queries"]
     metric: str
     larger_is_better: bool
 
@@ -60,53 +96,35 @@ class Neighbors:
         array([['bob']], dtype=object)
         """
         metric = make_metric(metric)
-        width = int((positions >= 0).sum(axis=1).max(initial=0))
-        positions, scores = positions[:, :width], scores[:, :width]
-        there = positions >= 0
-        pairs = np.stack([np.nonzero(there)[0], positions[there]], axis=1)
-        found = parts(queries, candidates, metric, pairs, scores[there])
+        ids, scores = _under_ids(candidates.ids, positions, scores)
+        rows, columns = np.nonzero(positions[:, : scores.shape[1]] >= 0)
+        pairs = np.stack([rows, positions[rows, columns]], axis=1)
+        found = parts(queries, candidates, metric, pairs, scores[rows, columns])
         if found is not None:
             whole = np.full((3, *scores.shape), np.nan)
-            whole[:, there] = found.mean, found.variance, found.correlation
+            whole[:, rows, columns] = found.mean, found.variance, found.correlation
             found = Parts(whole[0], whole[1], whole[2])
-        ids = candidates.ids[positions] if candidates.n_vertices else np.empty(positions.shape, object)
-        if not there.all():
-            ids = ids.astype(object)
-            ids[~there] = None
-        return cls(scores, ids, found, queries.ids, metric.name, metric.larger_is_better)
-
-    def first(self) -> "Neighbors":
-        """Return the neighbours of the first query alone, as single rows."""
-        own = self.parts and Parts(self.parts.mean[0], self.parts.variance[0], self.parts.correlation[0])
-        query = self.query_ids[:1].reshape(())
-        return Neighbors(self.scores[0], self.ids[0], own, query, self.metric, self.larger_is_better)
+        return cls(scores, ids, queries.ids, found, metric.name, metric.larger_is_better)
 
     def to_table(self) -> pa.Table:
         """Return a row for each query and neighbour."""
         there = np.atleast_2d(~np.isnan(self.scores))
-        rows, columns = np.nonzero(there)
-        ids = {"query": np.atleast_1d(self.query_ids)[rows], "rank": columns + 1}
-        return score_table({**ids, "neighbor": np.atleast_2d(self.ids)[there]}, self, there)
+        return score_table(self._columns("neighbor", there), self, there.reshape(self.scores.shape))
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.scores, self.ids))
 
     def __repr__(self) -> str:
-        queries = "1 query" if self.query_ids.size == 1 else f"{self.query_ids.size:,} queries"
-        return f"Neighbors({queries}, {self.scores.shape[-1]} each, {self.metric})"
+        return super().__repr__().removesuffix(")") + f", {self.metric})"
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class RankedFeatures:
+@dataclass(frozen=True, eq=False, repr=False)
+class RankedFeatures(_PerQuery):
     """The best features of each query, best first; ``ids, scores = ranked`` unpacks it.
 
     A row for each query, a point or a feature; where there are no more, an id is ``None`` and a score not a number.
     """
-
-    ids: Shaped[np.ndarray, "*queries features"]
-    scores: Float[np.ndarray, "*queries features"]
-    query_ids: Shaped[np.ndarray, "*queries"]
 
     @classmethod
     def of(
@@ -124,36 +142,17 @@ class RankedFeatures:
         >>> RankedFeatures.of(np.array([7]), np.array(["tea", "milk"]), found, scores).ids
         array([['milk']], dtype='<U4')
         """
-        width = int((positions >= 0).sum(axis=1).max(initial=0))
-        positions, scores = positions[:, :width], scores[:, :width]
-        ids = names[positions]
-        if (positions < 0).any():
-            ids = ids.astype(object)
-            ids[positions < 0] = None
-        return cls(ids, scores, query_ids)
-
-    def first(self) -> "RankedFeatures":
-        """Return the features of the first query alone, as single rows."""
-        return RankedFeatures(self.ids[0], self.scores[0], self.query_ids[:1].reshape(()))
+        ids, scores = _under_ids(names, positions, scores)
+        return cls(scores, ids, query_ids)
 
     def to_table(self) -> pa.Table:
         """Return a row for each query and feature."""
         there = np.atleast_2d(~np.isnan(self.scores))
-        rows, columns = np.nonzero(there)
-        listed = {
-            "query": np.atleast_1d(self.query_ids)[rows],
-            "rank": columns + 1,
-            "feature": np.atleast_2d(self.ids)[there],
-            "score": np.atleast_2d(self.scores)[there],
-        }
-        return pa.table({name: ids_as_column(part) for name, part in listed.items()})
+        columns = {**self._columns("feature", there), "score": np.atleast_2d(self.scores)[there]}
+        return pa.table({name: ids_as_column(part) for name, part in columns.items()})
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.ids, self.scores))
-
-    def __repr__(self) -> str:
-        queries = "1 query" if self.query_ids.size == 1 else f"{self.query_ids.size:,} queries"
-        return f"RankedFeatures({queries}, {self.scores.shape[-1]} each)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,19 +218,12 @@ class PairRanks(OfPairs):
 
 
 def score_table(
-    columns: dict[str, np.ndarray],
-    result: Neighbors | OfPairs,
-    there: np.ndarray | slice = slice(None),
+    columns: dict[str, np.ndarray], result: Neighbors | OfPairs, there: np.ndarray | slice = slice(None)
 ) -> pa.Table:
-    """Return columns, then score, its parts, its name and its direction."""
-
-    def chosen(values: np.ndarray) -> np.ndarray:
-        return np.reshape(values, there.shape)[there] if isinstance(there, np.ndarray) else values
-
-    values = {**columns, "score": chosen(result.scores)}
+    """Return columns, then score, its parts, its name and its direction, of the scores that are `there`."""
+    values = {**columns, "score": result.scores[there]}
     if result.parts is not None:
-        for name in ("mean", "variance", "correlation"):
-            values[f"{name}_part"] = chosen(getattr(result.parts, name))
+        values |= {f"{name}_part": part for name, part in vars(result.parts[there]).items()}
     n_rows = len(values["score"])
     direction = "higher" if result.larger_is_better else "lower"
     arrays = {name: ids_as_column(part) if part.dtype == object else pa.array(part) for name, part in values.items()}
@@ -260,30 +252,11 @@ class EdgeSupport:
     conductances: Float[np.ndarray, " edges"]
     edge_terms: Float[np.ndarray, " edges"]
 
-    @classmethod
-    def of(
-        cls,
-        id_pairs: Shaped[np.ndarray, "edges 2"],
-        *,
-        weights: Float[np.ndarray, " edges"],
-        conductances: Float[np.ndarray, " edges"],
-        edge_terms: Float[np.ndarray, " edges"],
-    ) -> "EdgeSupport":
-        """Return the edges by their terms, the largest first."""
-        order = np.argsort(-edge_terms, kind="stable")
-        return cls(id_pairs[order], weights[order], conductances[order], edge_terms[order])
-
     def to_table(self) -> pa.Table:
         """Return a row for each edge."""
-        return pa.table(
-            {
-                "source": ids_as_column(self.id_pairs[:, 0]),
-                "target": ids_as_column(self.id_pairs[:, 1]),
-                "weight": self.weights,
-                "conductance": self.conductances,
-                "edge_term": self.edge_terms,
-            }
-        )
+        source, target = map(ids_as_column, self.id_pairs.T)
+        numbers = {"weight": self.weights, "conductance": self.conductances, "edge_term": self.edge_terms}
+        return pa.table({"source": source, "target": target, **numbers})
 
     def __repr__(self) -> str:
         return f"EdgeSupport({len(self.id_pairs):,} edges)"

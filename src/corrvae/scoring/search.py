@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isqrt
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -58,6 +58,9 @@ class Parts:
     def score(self) -> Float[np.ndarray, "*shape"]:
         """The sum of the parts."""
         return self.mean + self.variance + self.correlation
+
+    def __getitem__(self, chosen: Any) -> "Parts":
+        return Parts(self.mean[chosen], self.variance[chosen], self.correlation[chosen])
 
 
 @torch.inference_mode()
