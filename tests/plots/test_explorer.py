@@ -11,6 +11,7 @@ import pytest
 from corrvae import CorrelatedVAE
 from corrvae.plots.explorer import page, serve_explorer, write_explorer
 from corrvae.plots.explorer.guide import N_LINKS, N_NEIGHBORS, Guide
+from corrvae.plots.facts import group_points
 from corrvae.scoring import METRICS
 from support.browser import Browser
 from support.markup import parse
@@ -112,11 +113,11 @@ def test_probabilities_are_learned_from_the_links(tmp_path):
 
 def test_the_number_of_groups_is_that_which_sets_points_apart():
     corners = 9 * np.eye(4)[np.random.default_rng(0).permutation(np.repeat(np.arange(4), [30, 20, 20, 10]))]
-    groups = page._clusters(corners + np.random.default_rng(1).normal(size=(80, 4)), None, 0)
+    groups = group_points(corners + np.random.default_rng(1).normal(size=(80, 4)))
     assert np.bincount(groups).tolist() == [30, 20, 20, 10]
     assert len(set(map(tuple, np.column_stack([groups, corners.argmax(axis=1)])))) == 4
-    assert page._clusters(np.zeros((5, 2)), None, 0).tolist() == [0] * 5
-    assert len(set(page._clusters(corners, 3, 0).tolist())) == 3
+    assert group_points(np.zeros((5, 2))).tolist() == [0] * 5
+    assert len(set(group_points(corners, 3).tolist())) == 3
 
 
 # ---- the page

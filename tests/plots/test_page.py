@@ -6,7 +6,7 @@ import pytest
 from corrvae import CorrelatedVAE
 from corrvae.errors import FolderError
 from corrvae.plots import draw_embedding, draw_map, page, write_page
-from corrvae.plots.facts import as_words, describe, link_metric
+from corrvae.plots.facts import as_words, describe, link_metric, score_links
 from corrvae.scoring import METRICS
 from support.browser import rendered
 from support.markup import parse
@@ -131,10 +131,10 @@ def test_a_large_map_shows_some_points_and_their_edges(seen, monkeypatch):
 
 
 def test_the_share_of_linked_before_unlinked_is_that_of_all_comparisons():
-    links = page._score_links(trained(), np.random.default_rng(0))
+    links = score_links(trained(), np.random.default_rng(0))
     sign = 1.0 if METRICS[links.metric].larger_is_better else -1.0
     better = np.sign(sign * (links.linked[:, None] - links.unlinked))
-    assert links.share_before == pytest.approx((better.mean() + 1) / 2)
+    assert page._share_before(links) == pytest.approx((better.mean() + 1) / 2)
 
 
 def test_facts_are_those_of_the_model():

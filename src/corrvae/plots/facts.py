@@ -1,9 +1,12 @@
-"""The facts of a fitted model, for its page and for `corrvae info`."""
+"""The facts of a fitted model, for its pages and for `corrvae info`."""
 
+import warnings
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from corrvae.estimator import CorrelatedVAE
 from corrvae.model.families import EvidencePosterior
@@ -18,6 +21,10 @@ TERMS = {
     "contrast": "Competing candidates",
     "forests": "Divergence of forests",
 }
+# Links kept from training that are worth looking at on their own, and pairs that are scored at most.
+_MIN_HELD_OUT, _MAX_PAIRS = 30, 5_000
+# Numbers of groups that are tried, and points by which they are judged.
+_MOST_GROUPS, _JUDGED = 12, 2_000
 
 
 def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
@@ -58,6 +65,66 @@ def link_metric(model: CorrelatedVAE, *, features_given: bool = False) -> str:
     points, has_features = model.posterior().searchable, features_given or model.features_ is not None
     reads_features = has_features and points.is_correlated and not isinstance(points, EvidencePosterior)
     return "expected_distance" if reads_features else "log_odds"
+
+
+def uncertainty(model: CorrelatedVAE) -> Float[np.ndarray, " points"]:
+    """Return the root of each training point's mean variance; the prior has 1."""
+    return np.sqrt(np.square(model.stddev_, dtype=np.float64).mean(axis=1))
+
+
+def group_points(
+    embedding: Float[np.ndarray, "points dim"], count: int | None = None, *, random_state: int = 0
+) -> Int[np.ndarray, " points"]:
+    """Return groups by k-means, numbered by size from 0: so many, or from 2 to 12 with the best silhouette."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import silhouette_score
+
+    n_points = len(embedding)
+    judged = np.random.default_rng(random_state).permutation(n_points)[:_JUDGED]
+    n_distinct = len(np.unique(embedding[judged], axis=0))
+    counts = range(2, min(_MOST_GROUPS + 1, n_distinct)) if count is None else [min(count, n_points)]
+    best, groups = -np.inf, np.zeros(n_points, np.int64)
+    for number in counts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups
+            kmeans = KMeans(number, n_init=3, random_state=random_state)  # pyright: ignore[reportArgumentType]
+            found = kmeans.fit(embedding[judged] if count is None else embedding).predict(embedding)
+        quality = silhouette_score(embedding[judged], found[judged]) if count is None else 0.0
+        if quality > best:
+            best, groups = quality, found
+    order = np.argsort(-np.bincount(groups), kind="stable")
+    return np.argsort(order)[groups]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinkScores:
+    """Scores of linked pairs and of random unlinked ones; `held_out`: training has not seen the links."""
+
+    linked: Float[np.ndarray, " linked"]
+    unlinked: Float[np.ndarray, " unlinked"]
+    metric: str
+    held_out: bool
+
+
+def score_links(model: CorrelatedVAE, generator: np.random.Generator) -> LinkScores | None:
+    """Score some links, those held out if there are enough of them, and ten times as many pairs that are not linked."""
+    from corrvae.scoring import random_unlinked
+
+    graph, n_points = model.graph_, len(model.ids_)
+    n_others = 0 if graph is None else n_points * (n_points - 1) // 2 - graph.n_edges
+    if graph is None or not graph.n_edges or not n_others:
+        return None
+    unseen = np.empty((0, 2), np.int64) if model.weights_ is None else graph.edges[model.weights_ == 0]
+    held_out = len(unseen) >= _MIN_HELD_OUT
+    pairs = unseen if held_out else graph.edges
+    if len(pairs) > _MAX_PAIRS:
+        pairs = generator.choice(pairs, _MAX_PAIRS, replace=False)
+    apart = random_unlinked(n_points, graph.edges, min(10 * len(pairs), n_others), generator)
+    metric = link_metric(model)
+    linked, unlinked = (model.score_pairs(model.ids_[part], metric=metric).scores for part in (pairs, apart))
+    return LinkScores(linked, unlinked, metric, held_out)
 
 
 def as_words(value: Any) -> str:

@@ -1,27 +1,24 @@
 """The page of a run: map, course of training, linked against unlinked pairs, uncertainty, spanning weights, facts."""
 
 import os
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from corrvae.estimator import CorrelatedVAE
-from corrvae.plots.facts import TERMS, as_words, describe, link_metric
+from corrvae.plots.facts import TERMS, LinkScores, as_words, describe, group_points, score_links, uncertainty
 from corrvae.plots.figures import draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
 from corrvae.plots.layout import project
 from corrvae.plots.maps import draw_map
 from corrvae.plots.style import svg_uri
 
 # What a map shows at most: more points hide each other.
-MAX_POINTS, MAX_EDGES, _MAX_PAIRS = 20_000, 20_000, 5_000
-# Links kept from training that are worth looking at on their own, and links that a calibration needs.
-_MIN_HELD_OUT, _MIN_CALIBRATED = 30, 40
+MAX_POINTS, MAX_EDGES = 20_000, 20_000
+_MIN_CALIBRATED = 40  # links
 _BINS, _LISTED, _LONGEST = 10, 10, 40
 _WHEN = ("step", "epoch", "seconds")
 _ENDS = {"finished": "as planned", "early": "early, without further improvement", "interrupted": "by an interruption"}
@@ -66,12 +63,11 @@ def write_page(
     from corrvae import __version__
     from corrvae.io import replace_file
 
-    generator = np.random.default_rng(random_state)
     figure, caption = _map(
         model, color=color, color_name=color_name, n_clusters=n_clusters, method=method, random_state=random_state
     )
-    links = _score_links(model, generator)
-    spread = np.sqrt(np.square(model.stddev_, dtype=np.float64).mean(axis=1))
+    links = score_links(model, np.random.default_rng(random_state))
+    spread = uncertainty(model)
     sections = [
         _section("map", "Map of the embedding", caption, [(figure, "Map of the training points. " + caption)]),
         _training_section(model),
@@ -151,26 +147,12 @@ def _color_values(model: CorrelatedVAE, color: Color, n_clusters: int, random_st
             raise ValueError(f"no value to colour by belongs to a point of the model, {known}")
         return values
     if color == "cluster":
-        return _clusters(model.embedding_, n_clusters, random_state).tolist()
+        return group_points(model.embedding_, n_clusters, random_state=random_state).tolist()
     if color == "degree":
         return [0] * len(model.ids_) if model.graph_ is None else model.graph_.degrees.tolist()
     if color == "uncertainty":
-        return np.sqrt(np.square(model.stddev_, dtype=np.float64).mean(axis=1)).tolist()
+        return uncertainty(model).tolist()
     raise ValueError(f'color must be "cluster", "degree", "uncertainty" or a mapping from ids, not {color!r}')
-
-
-def _clusters(
-    embedding: Float[np.ndarray, "points dim"], n_clusters: int, random_state: int
-) -> Int[np.ndarray, " points"]:
-    """Return groups by k-means, numbered by size from 0."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups
-        groups = KMeans(min(n_clusters, len(embedding)), n_init=5, random_state=random_state).fit_predict(embedding)  # pyright: ignore[reportArgumentType]
-    order = np.argsort(-np.bincount(groups), kind="stable")
-    return np.argsort(order)[groups]
 
 
 def _training_section(model: CorrelatedVAE) -> dict[str, Any] | None:
@@ -196,49 +178,21 @@ def _training_section(model: CorrelatedVAE) -> dict[str, Any] | None:
     return _section("training", "Course of training", text, figures)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Links:
-    """Scores of linked pairs and of random unlinked ones; `held_out`: training has not seen the links."""
+def _share_before(links: LinkScores) -> float:
+    """Return how often a linked pair scores better than an unlinked one (the area under the ROC curve)."""
+    from sklearn.metrics import roc_auc_score
 
-    linked: Float[np.ndarray, " linked"]
-    unlinked: Float[np.ndarray, " unlinked"]
-    metric: str
-    larger_is_better: bool
-    held_out: bool
+    from corrvae.scoring import METRICS
 
-    @property
-    def share_before(self) -> float:
-        """How often a linked pair scores better than an unlinked one (the area under the ROC curve)."""
-        from sklearn.metrics import roc_auc_score
-
-        truth = np.repeat([1, 0], [len(self.linked), len(self.unlinked)])
-        share = float(roc_auc_score(truth, np.concatenate([self.linked, self.unlinked])))
-        return share if self.larger_is_better else 1.0 - share
+    truth = np.repeat([1, 0], [len(links.linked), len(links.unlinked)])
+    share = float(roc_auc_score(truth, np.concatenate([links.linked, links.unlinked])))
+    return share if METRICS[links.metric].larger_is_better else 1.0 - share
 
 
-def _score_links(model: CorrelatedVAE, generator: np.random.Generator) -> _Links | None:
-    from corrvae.scoring import METRICS, random_unlinked
-
-    graph = model.graph_
-    n_points = len(model.ids_)
-    if graph is None or not graph.n_edges or graph.n_edges >= n_points * (n_points - 1) // 2:
-        return None
-    unseen = np.empty((0, 2), np.int64) if model.weights_ is None else graph.edges[model.weights_ == 0]
-    held_out = len(unseen) >= _MIN_HELD_OUT
-    pairs = unseen if held_out else graph.edges
-    if len(pairs) > _MAX_PAIRS:
-        pairs = pairs[np.sort(generator.choice(len(pairs), _MAX_PAIRS, replace=False))]
-    apart = random_unlinked(n_points, graph.edges, max(len(pairs), 200), generator)
-    metric = link_metric(model)
-    linked, unlinked = (model.score_pairs(model.ids_[part], metric=metric).scores for part in (pairs, apart))
-    return _Links(linked, unlinked, metric, METRICS[metric].larger_is_better, held_out)
-
-
-def _links_section(links: _Links | None) -> dict[str, Any] | None:
+def _links_section(links: LinkScores | None) -> dict[str, Any] | None:
     if links is None:
         return None
-    caption = f"A linked pair scores better than a random one in {_percent(links.share_before)} of cases."
+    caption = f"A linked pair scores better than a random one in {_percent(_share_before(links))} of cases."
     figures = [(draw_pairs(links.linked, links.unlinked, metric=links.metric), f"Scores of pairs. {caption}")]
     if min(len(links.linked), len(links.unlinked)) >= _MIN_CALIBRATED:
         predicted, observed, counts = _calibration_bins(links)
@@ -254,9 +208,9 @@ def _links_section(links: _Links | None) -> dict[str, Any] | None:
     return _section("links", "Linked against unlinked pairs", caption, figures)
 
 
-def _calibration_bins(links: _Links) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _calibration_bins(links: LinkScores) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Learn probabilities from half of the pairs, as many linked as not, and compare with the other half."""
-    from corrvae.scoring import calibrate
+    from corrvae.scoring import METRICS, calibrate
 
     generator = np.random.default_rng(0)
     count = min(len(links.linked), len(links.unlinked))
@@ -266,7 +220,7 @@ def _calibration_bins(links: _Links) -> tuple[np.ndarray, np.ndarray, np.ndarray
         linked[:half],
         unlinked[:half],
         metric=links.metric,
-        larger_is_better=links.larger_is_better,
+        larger_is_better=METRICS[links.metric].larger_is_better,
         prior=0.5,
     )
     predicted = probability(np.concatenate([linked[half:], unlinked[half:]]))
@@ -319,7 +273,7 @@ def _summary(model: CorrelatedVAE) -> str:
     )
 
 
-def _cards(model: CorrelatedVAE, spread: np.ndarray, links: _Links | None) -> list[tuple[str, str, str]]:
+def _cards(model: CorrelatedVAE, spread: np.ndarray, links: LinkScores | None) -> list[tuple[str, str, str]]:
     history = model.history_
     cards = [("Points", f"{len(model.ids_):,}", f"in {_count(model.embedding_.shape[1], 'dimension')}")]
     name = "validation_total" if "validation_total" in history else "total"
@@ -328,7 +282,7 @@ def _cards(model: CorrelatedVAE, spread: np.ndarray, links: _Links | None) -> li
         cards.append(("Objective", f"{history[name][-1]:,.2f}", f"nats per point, {of}"))
     if links is not None:
         note = "links kept from training" if links.held_out else "links of training"
-        cards.append(("Linked before unlinked", _percent(links.share_before), note))
+        cards.append(("Linked before unlinked", _percent(_share_before(links)), note))
     if len(spread):
         cards.append(("Median deviation", f"{np.median(spread):.3g}", "the prior has 1"))
     return cards

@@ -8,14 +8,14 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from corrvae.estimator import CorrelatedVAE
-from corrvae.plots.facts import link_metric
-from corrvae.scoring import METRICS, LinkCalibration, calibrate, nearest, random_unlinked
+from corrvae.plots.facts import link_metric, score_links
+from corrvae.scoring import METRICS, calibrate, nearest
 
 # Neighbours and links that are shown, and neighbours among which the links are looked for.
 N_NEIGHBORS, N_LINKS, _N_NEAREST = 12, 6, 40
 N_FEATURES = 6
-# Links from which on a probability is worth showing; most pairs that it is learned from; rows that make the average.
-_MIN_LINKS, _MAX_PAIRS, _MAX_AVERAGED = 40, 5_000, 20_000
+# Links from which on a probability is worth showing; rows that make the average.
+_MIN_LINKS, _MAX_AVERAGED = 40, 20_000
 _NUMBERS = 2**24  # of decoded features at a time
 
 
@@ -44,35 +44,20 @@ class Guide:
         generator = np.random.default_rng(random_state)
         graph, n_points = model.graph_, len(model.ids_)
         self._linked = sparse.csr_array((n_points, n_points)) if graph is None else graph.to_scipy().tocsr()
-        self.probability, self.held_out = self._calibrate(generator)
+        links = score_links(model, generator)
+        self.probability, self.held_out = None, links is not None and links.held_out
+        if graph is not None and links is not None and graph.n_edges >= _MIN_LINKS:
+            self.probability = calibrate(
+                links.linked,
+                links.unlinked,
+                metric=self.metric,
+                larger_is_better=METRICS[self.metric].larger_is_better,
+                prior=graph.n_edges / (n_points * (n_points - 1) / 2),
+            )
         shown = np.arange(n_points)
         if n_points > _MAX_AVERAGED:
             shown = np.sort(generator.choice(n_points, _MAX_AVERAGED, replace=False))
         self._average = self.expected(shown).mean(axis=0)
-
-    @property
-    def spread(self) -> Float[np.ndarray, " points"]:
-        """The root of each point's mean variance; the prior has 1."""
-        return np.sqrt(np.square(self.model.stddev_, dtype=np.float64).mean(axis=1))
-
-    def _calibrate(self, generator: np.random.Generator) -> tuple[LinkCalibration | None, bool]:
-        model, graph, n_points = self.model, self.model.graph_, len(self.model.ids_)
-        n_pairs = n_points * (n_points - 1) // 2
-        if graph is None or not _MIN_LINKS <= graph.n_edges < n_pairs:
-            return None, False
-        unseen = np.empty((0, 2), np.int64) if model.weights_ is None else graph.edges[model.weights_ == 0]
-        held_out = len(unseen) >= _MIN_LINKS
-        pairs = unseen if held_out else graph.edges
-        if len(pairs) > _MAX_PAIRS:
-            pairs = generator.choice(pairs, _MAX_PAIRS, replace=False)
-        apart = random_unlinked(n_points, graph.edges, min(10 * len(pairs), n_pairs - graph.n_edges), generator)
-        scores = [model.score_pairs(model.ids_[part], metric=self.metric).scores for part in (pairs, apart)]
-        return calibrate(
-            *scores,
-            metric=self.metric,
-            larger_is_better=METRICS[self.metric].larger_is_better,
-            prior=graph.n_edges / n_pairs,
-        ), held_out
 
     def near(self, rows: Int[np.ndarray, " rows"] | None = None, *, progress: bool | None = None) -> Near:
         """Return the neighbours and the likely links of some points, or of all."""

@@ -1,7 +1,6 @@
 """The explorer's page: what it knows of a model, as arrays inside of one HTML file."""
 
 import os
-import warnings
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -13,12 +12,13 @@ from jaxtyping import Float, Int
 
 from corrvae.estimator import CorrelatedVAE
 from corrvae.plots.explorer.guide import N_FEATURES, Guide, Near
+from corrvae.plots.facts import group_points, uncertainty
 from corrvae.plots.layout import METHODS, project, spring_layout
 
 # What one file may hold: a browser reads about 300 bytes for each point.
 MAX_POINTS = 200_000
 _FOLDER = Path(__file__).parent
-_MOST_CLUSTERS, _JUDGED, _MOST_GROUPS = 12, 2_000, 12
+_MOST_GROUPS = 12
 
 Labels = Mapping[str, Sequence[Any]]
 
@@ -88,7 +88,7 @@ def describe_points(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what the page knows from the start: a JSON document, and arrays by name."""
     model = guide.model
-    clusters = _clusters(model.embedding_, n_clusters, random_state)
+    clusters = group_points(model.embedding_, n_clusters, random_state=random_state)
     members = [np.flatnonzero(clusters == number) for number in range(clusters.max(initial=-1) + 1)]
     averages = np.stack([guide.expected(_some(part)).mean(axis=0) for part in members])
     features, amounts = guide.strongest(averages)
@@ -96,7 +96,7 @@ def describe_points(
     edges = np.empty((0, 2), np.int64) if model.graph_ is None else model.graph_.edges
     blocks: dict[str, np.ndarray] = {
         "places": places.astype(np.float32),
-        "spread": guide.spread.astype(np.float32),
+        "spread": uncertainty(model).astype(np.float32),
         "clusters": clusters.astype(np.uint16),
         "edges": edges.astype(np.uint32),
     }
@@ -170,29 +170,6 @@ def render(document: Mapping[str, Any], blocks: Mapping[str, np.ndarray]) -> str
         style=(_FOLDER / "explorer.css").read_text(encoding="utf-8"),
         version=__version__,
     )
-
-
-def _clusters(embedding: Float[np.ndarray, "points dim"], count: int | None, seed: int) -> Int[np.ndarray, " points"]:
-    """Return groups by k-means, numbered by size from 0; of those numbers of groups that set points apart best."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import silhouette_score
-
-    n_points = len(embedding)
-    judged = np.random.default_rng(seed).permutation(n_points)[:_JUDGED]
-    n_distinct = len(np.unique(embedding[judged], axis=0))
-    counts = range(2, min(_MOST_CLUSTERS + 1, n_distinct)) if count is None else [min(count, n_points)]
-    best, groups = -np.inf, np.zeros(n_points, np.int64)
-    for number in counts:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups
-            means = KMeans(number, n_init=3, random_state=seed).fit(embedding[judged] if count is None else embedding)  # pyright: ignore[reportArgumentType]
-        found = means.predict(embedding)
-        quality = silhouette_score(embedding[judged], found[judged]) if count is None else 0.0
-        if quality > best:
-            best, groups = quality, found
-    order = np.argsort(-np.bincount(groups), kind="stable")
-    return np.argsort(order)[groups]
 
 
 def _some(rows: Int[np.ndarray, " rows"], most: int = 2_000) -> Int[np.ndarray, " some"]:
