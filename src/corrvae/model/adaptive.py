@@ -62,13 +62,7 @@ class AdaptiveForests(BaseEstimator):
 
 
 def make_forests(choice: Any) -> AdaptiveForests | None:
-    """Return how weights of edges follow the posterior; ``None`` if they do not.
-
-    Examples
-    --------
-    >>> make_forests("adaptive")
-    AdaptiveForests()
-    """
+    """Return how weights of edges follow the posterior; ``None`` if they do not."""
     if isinstance(choice, str) and choice in ("uniform", "adaptive"):
         return AdaptiveForests() if choice == "adaptive" else None
     if not isinstance(choice, AdaptiveForests):
@@ -97,12 +91,6 @@ class ForestAdapter:
     """The weights of one graph's edges for any edge terms; what depends on the graph alone is computed once.
 
     The graph's conductances are the starting point and the reference of the divergence.
-
-    Examples
-    --------
-    >>> triangle = CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2)])
-    >>> ForestAdapter(triangle, AdaptiveForests(eta=1.0)).adapt(np.log([1.0, 1.0, 0.5])).weights.round(3)
-    array([0.6, 0.6, 0.8])
     """
 
     def __init__(self, graph: CorrelationGraph, options: AdaptiveForests, *, seed: int = 0) -> None:

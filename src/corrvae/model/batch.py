@@ -29,12 +29,6 @@ class Shuffled:
 
     Each batch by itself is a uniform draw without replacement. What is left at the end of an epoch, too little for a
     batch, is not drawn in it. With `n_pieces` nothing is left: each epoch is cut into so many batches.
-
-    Examples
-    --------
-    >>> draws = Shuffled(5, 2, (0,))
-    >>> len(draws.at(0)), len(set(draws.at(0)) & set(draws.at(1)))
-    (2, 0)
     """
 
     def __init__(self, count: int, batch: int, seed: tuple[int, ...], *, n_pieces: int | None = None) -> None:
@@ -68,12 +62,6 @@ class TrainingData:
     read then. A step draws `batch_size` vertices and `edge_batch_size` edges (B1, B2), and at most `max_pairs` pairs
     for the non-edge term; with `n_pieces` all are gone through in so many steps instead. `as_inferred`: the objective
     is to be the bound of posteriors as they are inferred, if training has another.
-
-    Examples
-    --------
-    >>> data = TrainingData(FeatureTable(np.eye(4)), np.array([[0, 1], [1, 2]]))
-    >>> data.n_vertices, data.n_edges
-    (4, 2)
     """
 
     table: FeatureTable
@@ -240,14 +228,7 @@ class TrainingData:
 def number_vertices(
     drawn: Int[np.ndarray, " drawn"], edges: Int[np.ndarray, "edges 2"]
 ) -> tuple[Int[np.ndarray, " distinct"], Int[np.ndarray, "edges 2"]]:
-    """Return the distinct vertices, the drawn ones first, and the positions of the edges' ends among them.
-
-    Examples
-    --------
-    >>> number_vertices(np.array([7, 3]), np.array([[3, 9], [9, 7]]))
-    (array([7, 3, 9]), array([[1, 2],
-           [2, 0]]))
-    """
+    """Return the distinct vertices, the drawn ones first, and the positions of the edges' ends among them."""
     found, first, places = np.unique(np.concatenate([drawn, edges.reshape(-1)]), return_index=True, return_inverse=True)
     order = np.argsort(first)
     numbers = np.empty_like(order)

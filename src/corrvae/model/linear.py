@@ -47,12 +47,6 @@ class LinearSolution:
         A posterior N(sqrt(u) z, 1 - u) under the prior correlation tau has the log-odds of correlation rho = tau u.
 
         The default of tau is the root of rho, which is then shared evenly by tau and u.
-
-        Examples
-        --------
-        >>> solution = LinearSolution(np.eye(1), np.zeros(1), np.array([0.64]))
-        >>> [part.round(3).tolist() for part in solution.marginals()]
-        [[0.894], [0.447], [0.8]]
         """
         tau = np.sqrt(self.correlation) if tau is None else tau
         u = np.clip(self.correlation / tau, _LEAST, _MOST)
@@ -70,11 +64,6 @@ def solve_linear(
     """Solve between w = rho (total + ridge tr(total) / m I) w for the largest rho.
 
     `between` and `total` are the covariances of the two ends of an edge, and of one end, of m features.
-
-    Examples
-    --------
-    >>> solve_linear(np.diag([0.5, 0.9]), np.eye(2), np.zeros(2), 1, ridge=0.0).correlation
-    array([0.9])
     """
     m = len(mean)
     total = total + ridge * np.trace(total) / m * np.eye(m)
@@ -88,13 +77,6 @@ def solve_edges(data: TrainingData, inputs: InputTransform, n_components: int, *
 
     Both are weighted by the edges' spanning weights. Of wide tables they are taken in the leading singular directions
     of the rows, which stay sparse.
-
-    Examples
-    --------
-    >>> from corrvae.nn import FeatureTable
-    >>> table = FeatureTable(np.array([[-1.0, 3.0], [-1.1, 1.0], [1.0, 2.0], [1.1, 4.0]]))
-    >>> solve_edges(TrainingData(table, np.array([[0, 1], [2, 3]])), InputTransform("none"), 1).correlation.round(1)
-    array([0.8])
     """
     if data.edges is None or not len(data.edges):
         raise ValueError("the linear model is solved from edges, and there are none between rows that are trained on")

@@ -26,11 +26,6 @@ class PairPrior:
 
     `near`, `far`, `spread` and `product` are tau / (4 (1 - tau)), -tau / (4 (1 + tau)), tau^2 / (2 (1 - tau^2)) and
     |tau| / (1 - tau^2); `complement` is 1 - |tau|; `constant` is log(1 - tau^2) / 2, summed over dimensions.
-
-    Examples
-    --------
-    >>> PairPrior.of(0.5, 2).complement
-    tensor([0.5000, 0.5000])
     """
 
     near: Float[Tensor, " dim"]
@@ -86,13 +81,7 @@ def check_tau(tau: float) -> None:
 
 @final
 class LearnedTau(nn.Module):
-    """A tau in (-1, 1) that training adjusts: one for all latent dimensions, or one for each.
-
-    Examples
-    --------
-    >>> LearnedTau(0.99)()
-    tensor(0.9900, dtype=torch.float64, grad_fn=<MulBackward0>)
-    """
+    """A tau in (-1, 1) that training adjusts: one for all latent dimensions, or one for each."""
 
     def __init__(self, start: float = 0.99, *, n_components: int | None = None) -> None:
         super().__init__()

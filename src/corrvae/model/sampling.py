@@ -24,13 +24,7 @@ def sample_latent(
     forest: Int[np.ndarray, "edges 2"],
     generator: np.random.Generator,
 ) -> Float[np.ndarray, "points dim"]:
-    """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise.
-
-    Examples
-    --------
-    >>> sample_latent(np.full(4, 0.9), 3, np.array([[0, 1]]), np.random.default_rng(0)).shape
-    (3, 4)
-    """
+    """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise."""
     z = generator.standard_normal((n_points, len(tau)))
     for level in RootedForest.of(n_points, forest).levels:
         z[level.children] = tau * z[level.parents] + np.sqrt(1.0 - tau**2) * z[level.children]

@@ -16,12 +16,6 @@ class RowsLinear(nn.Module):
     """First layer: an affine map of dense or sparse rows.
 
     The weight has the shape (features, outputs), so that a sparse row sums contiguous vectors.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> RowsLinear(3, 2)(DenseRows(torch.zeros(5, 3))).shape
-    torch.Size([5, 2])
     """
 
     def __init__(self, n_features: int, n_outputs: int) -> None:
@@ -36,17 +30,7 @@ class RowsLinear(nn.Module):
 
 
 def perceptron(widths: Sequence[int], *, after_hidden: bool = False) -> nn.Sequential:
-    """Return linear layers with ReLU between them; with `after_hidden` the network begins with a ReLU.
-
-    Examples
-    --------
-    >>> perceptron((2, 8, 1))
-    Sequential(
-      (0): Linear(in_features=2, out_features=8, bias=True)
-      (1): ReLU(inplace=True)
-      (2): Linear(in_features=8, out_features=1, bias=True)
-    )
-    """
+    """Return linear layers with ReLU between them; with `after_hidden` the network begins with a ReLU."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         if layers or after_hidden:

@@ -19,11 +19,6 @@ class Marginals:
     """Means and standard deviations of q(z_i given x_i) = N(mean, diag stddev^2), one row for each vertex.
 
     Both lie side by side in one matrix, `joint`, so that picking vertices is one gather.
-
-    Examples
-    --------
-    >>> Marginals.of(torch.zeros(3, 2), torch.ones(3, 2)).mean.shape
-    torch.Size([3, 2])
     """
 
     joint: Float[Tensor, "vertices both"]
@@ -49,13 +44,6 @@ class Encoder(nn.Module):
     """Features -> hidden layers (ReLU) -> mean and standard deviation ``floor + softplus(output)``.
 
     With `skip`, an affine map of the features is added to the mean, beside the hidden layers.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> marginals = Encoder(20, 4)(DenseRows(torch.rand(3, 20)))
-    >>> marginals.mean.shape, bool((marginals.stddev > 0).all())
-    (torch.Size([3, 4]), True)
     """
 
     def __init__(
@@ -108,13 +96,7 @@ class Encoder(nn.Module):
 
 @final
 class Decoder(nn.Module):
-    """Latent point -> hidden layers (ReLU) -> one output for each feature, which the likelihood interprets.
-
-    Examples
-    --------
-    >>> Decoder(4, 20)(torch.zeros(3, 4)).shape
-    torch.Size([3, 20])
-    """
+    """Latent point -> hidden layers (ReLU) -> one output for each feature, which the likelihood interprets."""
 
     def __init__(self, n_components: int, n_features: int, *, hidden: Sequence[int] = (300,)) -> None:
         super().__init__()

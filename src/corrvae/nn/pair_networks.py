@@ -71,15 +71,6 @@ class PairPerceptron(PairNetwork):
     The first layer is linear, W [x_i; x_j] = A x_i + B x_j, so that A x and B x + b are computed once for each vertex.
     The last layer is linear too, so the two orders are averaged before its product. With one hidden layer,
     a = V (relu(A x_i + B x_j + b) + relu(A x_j + B x_i + b)) / 2 + c.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> network = PairPerceptron(20, 4, hidden=(8,))
-    >>> prepared = network.prepare(DenseRows(torch.rand(3, 20)))
-    >>> i, j = torch.tensor([0, 0]), torch.tensor([1, 2])
-    >>> network.pre_activation(prepared, i, j).equal(network.pre_activation(prepared, j, i))
-    True
     """
 
     def __init__(self, n_features: int, n_components: int, *, hidden: Sequence[int] = (1000,)) -> None:
@@ -163,14 +154,6 @@ class PairBilinear(PairNetwork):
     a = p_i . p_j - q_i . q_j, symmetric as it stands. A pair costs a few hundred operations.
 
     The vectors have length `rank`; without `hidden` layers they are linear in the features.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> network = PairBilinear(20, 4)
-    >>> prepared = network.prepare(DenseRows(torch.rand(3, 20)))
-    >>> network.block(prepared[:1], prepared).shape
-    torch.Size([1, 3, 4])
     """
 
     def __init__(self, n_features: int, n_components: int, *, rank: int = 4, hidden: Sequence[int] = (300,)) -> None:
@@ -214,14 +197,6 @@ class PairMetric(PairNetwork):
     a_k = b_k - c_k |v_i - v_j|^2 with a learned b_k and a positive c_k for each latent dimension k, where v is a
     learned image of the mean (linear unless there are hidden layers). The network has few weights and shares the
     encoder's, so it does not memorise edges. It generalises best where edges are few.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> network = PairMetric(20, 4)
-    >>> prepared = network.prepare(DenseRows(torch.rand(3, 4)))
-    >>> network.block(prepared[:1], prepared).shape
-    torch.Size([1, 3, 4])
     """
 
     reads_means: ClassVar[bool] = True

@@ -38,12 +38,6 @@ class Rows(ABC):
 
     `values` are all entries, or the stored ones of a sparse batch; `observed` is False where one is missing (its value
     is then 0), and None if none is. Entries that a sparse batch does not store are observed zeros.
-
-    Examples
-    --------
-    >>> rows: Rows = DenseRows(torch.tensor([[1.0, 0.0], [2.0, 3.0]]))
-    >>> rows.shape, rows.sums()
-    ((2, 2), tensor([1., 5.]))
     """
 
     values: Tensor
@@ -90,13 +84,7 @@ class Rows(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class DenseRows(Rows):
-    """A batch of rows as a matrix.
-
-    Examples
-    --------
-    >>> DenseRows(torch.tensor([[1.0, 0.0, 2.0]])).affine(torch.ones(3, 1), torch.tensor([0.5]))
-    tensor([[3.5000]])
-    """
+    """A batch of rows as a matrix."""
 
     values: Float[Tensor, "rows features"]
     observed: Bool[Tensor, "rows features"] | None = None
@@ -145,11 +133,6 @@ class SparsePattern:
     """Where the stored entries of sparse rows are (CSR): row r holds the entries ``offsets[r]:offsets[r + 1]``.
 
     A column occurs at most once in a row.
-
-    Examples
-    --------
-    >>> SparsePattern(torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3).row_of
-    tensor([0, 0, 1])
     """
 
     columns: Int[Tensor, " entries"]

@@ -129,14 +129,6 @@ def calibrate_links(
     Links and `edges`, which training has seen, are positions. `prior` is by default the share of linked pairs, by both,
     among all pairs of points. The links are compared with `n_unlinked` random pairs, by default ten for each link, and
     at least 1000.
-
-    Examples
-    --------
-    >>> points = Posterior(np.arange(20.0)[:, None], np.ones((20, 1)))
-    >>> links, edges = np.array([[0, 1], [4, 5], [7, 9]]), np.array([[1, 2]])
-    >>> calibration = calibrate_links(points, links, "mean_distance", edges=edges, random_state=0)
-    >>> calibration.prior == 4 / 190
-    True
     """
     metric = make_metric(metric)
     n_points = posterior.n_vertices
@@ -164,13 +156,7 @@ def calibrate_links(
 def random_unlinked(
     n_points: int, linked: Int[np.ndarray, "linked 2"], n_pairs: int, generator: np.random.Generator
 ) -> Int[np.ndarray, "pairs 2"]:
-    """Draw pairs i < j of distinct points, none of them linked, with repetition.
-
-    Examples
-    --------
-    >>> random_unlinked(3, np.array([[1, 0], [1, 2]]), 2, np.random.default_rng(0)).tolist()
-    [[0, 2], [0, 2]]
-    """
+    """Draw pairs i < j of distinct points, none of them linked, with repetition."""
     links = linked[linked[:, 0] != linked[:, 1]]
     codes = np.unique(links.min(axis=1) * n_points + links.max(axis=1))
     if len(codes) >= n_points * (n_points - 1) // 2:

@@ -29,13 +29,6 @@ class Balance:
         Points with a partner.
     effective_left, effective_right
         Effective sample sizes (sum w)^2 / sum w^2 of the weights; right points that are used often make theirs small.
-
-    Examples
-    --------
-    >>> left, right = np.array([[1.0], [3.0]]), np.array([[1.0], [3.0], [9.0]])
-    >>> found = compare(left, right, np.ones(2), np.array([1.0, 1.0, 0.0]))
-    >>> found.after, found.ratio_after, found.effective_right
-    (array([0.]), array([1.]), 2.0)
     """
 
     names: list[str]
@@ -150,14 +143,7 @@ def predict(
     covariates: Float[np.ndarray, "right columns"],
     sides: tuple[Float[np.ndarray, "_ columns"], Float[np.ndarray, "_ columns"]],
 ) -> list[np.ndarray]:
-    """Predict the outcome of both sides without treatment, by least squares on the weighted right points.
-
-    Examples
-    --------
-    >>> x = np.array([[0.0], [1.0], [2.0]])
-    >>> predict(3.0 * x[:, 0], np.ones(3), x, (np.array([[5.0]]), x))[0].round(6)
-    array([15.])
-    """
+    """Predict the outcome of both sides without treatment, by least squares on the weighted right points."""
     used = weights > 0
     model = LinearRegression().fit(covariates[used], outcome[used], weights[used])
     return [model.predict(side) for side in sides]

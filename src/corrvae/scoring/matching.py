@@ -425,14 +425,6 @@ def assign(
     Returns positions of left and right points in the order of the left ones, their scores, and whether no other
     matching is better (up to float32 rounding). That is so if all pairs were compared that the caliper allows, or if
     there are as many candidates as points on the smaller side.
-
-    Examples
-    --------
-    >>> left, right = (Posterior(np.array([[x] for x in row]), np.ones((2, 1))) for row in ([0.0, 1.0], [1.1, 3.0]))
-    >>> assign(left, right, "mean_distance")[0].tolist()  # the nearest neighbour of both is the first
-    [[0, 0], [1, 1]]
-    >>> assign(left, right, "mean_distance", caliper=1.3)[0].tolist()
-    [[1, 0]]
     """
     metric = make_metric(metric)
     if n_candidates is not None and n_candidates < 1:

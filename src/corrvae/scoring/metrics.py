@@ -114,17 +114,7 @@ class Metric:
 
 
 def make_metric(metric: str | Metric | BlockFunction) -> Metric:
-    """Return the metric of a name, or of a function of two blocks of points whose larger values are better.
-
-    Examples
-    --------
-    >>> make_metric("cosine").larger_is_better
-    True
-    >>> def overlap(queries, candidates):
-    ...     return torch.minimum(queries.mean[:, None], candidates.mean).sum(2)
-    >>> make_metric(overlap).name
-    'overlap'
-    """
+    """Return the metric of a name, or of a function of two blocks of points whose larger values are better."""
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):

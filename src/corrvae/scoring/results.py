@@ -86,15 +86,7 @@ class Neighbors(_PerQuery):
         positions: Int[np.ndarray, "queries k"],
         scores: Float[np.ndarray, "queries k"],
     ) -> "Neighbors":
-        """Return what `corrvae.scoring.nearest` found under ids; no wider than the longest row.
-
-        Examples
-        --------
-        >>> points = Posterior(np.array([[0.0], [2.0]]), np.ones((2, 1)), ids=["ann", "bob"])
-        >>> positions, scores = np.array([[1, -1]]), np.array([[4.0, np.nan]])
-        >>> Neighbors.of(points.take(np.array([0])), points, "mean_distance", positions, scores).ids
-        array([['bob']], dtype=object)
-        """
+        """Return what `corrvae.scoring.nearest` found under ids; no wider than the longest row."""
         metric = make_metric(metric)
         ids, scores = _under_ids(candidates.ids, positions, scores)
         rows, columns = np.nonzero(positions[:, : scores.shape[1]] >= 0)
@@ -134,14 +126,7 @@ class RankedFeatures(_PerQuery):
         positions: Int[np.ndarray, "queries k"],
         scores: Float[np.ndarray, "queries k"],
     ) -> "RankedFeatures":
-        """Return positions under names; no wider than the longest row.
-
-        Examples
-        --------
-        >>> found, scores = np.array([[1, -1]]), np.array([[0.5, np.nan]])
-        >>> RankedFeatures.of(np.array([7]), np.array(["tea", "milk"]), found, scores).ids
-        array([['milk']], dtype='<U4')
-        """
+        """Return positions under names; no wider than the longest row."""
         ids, scores = _under_ids(names, positions, scores)
         return cls(scores, ids, query_ids)
 
@@ -179,13 +164,6 @@ class PairScores(OfPairs):
     """Scores of given pairs; ``numpy.asarray`` returns the scores alone.
 
     `probabilities` are calibrated ones of a link, if they were asked for.
-
-    Examples
-    --------
-    >>> found = Parts(np.array([4.0]), np.array([2.0]), np.array([0.0]))
-    >>> result = PairScores(np.array([[7, 8]]), found.score, found, "expected_distance", False)
-    >>> result.to_table().column_names
-    ['source', 'target', 'score', 'mean_part', 'variance_part', 'correlation_part', 'metric', 'better']
     """
 
     probabilities: Float[np.ndarray, " pairs"] | None = None

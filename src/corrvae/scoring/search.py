@@ -42,13 +42,7 @@ _MANY_BLOCKS = 50
 @final
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What makes up scores: the part of the points' means, of their standard deviations, and of the pair's correlation.
-
-    Examples
-    --------
-    >>> Parts(mean=np.array([1.0]), variance=np.array([0.5]), correlation=np.array([-0.2])).score
-    array([1.3])
-    """
+    """What makes up scores: the parts of the points' means, of their standard deviations, and of the correlation."""
 
     mean: Float[np.ndarray, "*shape"]
     variance: Float[np.ndarray, "*shape"]
@@ -131,8 +125,6 @@ def rank(
 ) -> tuple[Int[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
     """Rank each target among the candidates of its query: 1 plus the number of others that score at least as well.
 
-    Ties count against the target.
-
     Ties count against the target, which takes part even if its query excludes it. Pairs are positions; the rest is as
     in `nearest`. Returns ranks and scores.
 
@@ -182,14 +174,7 @@ def score(
     metric: str | Metric | BlockFunction,
     pairs: Int[np.ndarray, "pairs 2"],
 ) -> Float[np.ndarray, " pairs"]:
-    """Score pairs (position of a query, position of a candidate); built-in metrics in float64.
-
-    Examples
-    --------
-    >>> points = Posterior(np.array([[0.0], [2.0]]), np.ones((2, 1)))
-    >>> score(points, points, "expected_distance", np.array([[0, 1], [1, 1]]))
-    array([6., 2.])
-    """
+    """Score pairs (position of a query, position of a candidate); built-in metrics in float64."""
     metric = make_metric(metric)
     if (linkable := read_graph(queries, candidates, metric)) is not None:
         return score_links(*linkable, pairs)
@@ -218,12 +203,6 @@ def parts(
 
     Where the pairs' scores are known, what means and standard deviations do not explain is the part of the correlation,
     and the pair network is not evaluated again.
-
-    Examples
-    --------
-    >>> points = Posterior(np.array([[0.0], [3.0]]), np.array([[1.0], [2.0]]))
-    >>> parts(points, points, "expected_distance", np.array([[0, 1]]))
-    Parts(mean=array([9.]), variance=array([5.]), correlation=array([0.]))
     """
     metric = make_metric(metric)
     _check_dimensions(queries, candidates)
@@ -256,15 +235,7 @@ def score_matrix(
     progress: bool | None = None,
     device: str | torch.device | None = None,
 ) -> Float[np.ndarray, "queries candidates"]:
-    """Score every query with every candidate: the whole matrix, in float32, for sets that are small enough.
-
-    Examples
-    --------
-    >>> points = Posterior(np.array([[0.0], [2.0]]), np.ones((2, 1)))
-    >>> score_matrix(points, points, "mean_distance")
-    array([[0., 4.],
-           [4., 0.]], dtype=float32)
-    """
+    """Score every query with every candidate: the whole matrix, in float32, for sets that are small enough."""
     sweep = _Sweep(queries, candidates, make_metric(metric), group=queries.n_vertices >= _FEW, device=device)
     scores = np.empty((queries.n_vertices, candidates.n_vertices), np.float32)
     for block in sweep.blocks("scores", progress):
@@ -287,12 +258,6 @@ def best_pairs(
     """Find the best of all pairs i < j of points, best first; fewer than `n_pairs` if there are no more.
 
     `exclude` has pairs to leave out, in both directions; the rest is as in `nearest`.
-
-    Examples
-    --------
-    >>> points = Posterior(np.array([[0.0], [1.0], [3.0], [3.5]]), np.ones((4, 1)))
-    >>> best_pairs(points, "mean_distance", 2)[0].tolist()
-    [[2, 3], [0, 1]]
     """
     if n_pairs < 1:
         raise ValueError(f"the number of pairs must be positive, got {n_pairs}")

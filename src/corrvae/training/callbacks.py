@@ -70,15 +70,6 @@ class CSVLog:
 
     A resumed run continues the file: rows of steps that it takes again are dropped, so that it leaves the file that an
     uninterrupted run would have left. A run that begins at its first step starts a new file.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     log = CSVLog(f"{folder}/log.csv")
-    ...     log(Progress(10, 20, 0.5, 0.1, -3.0, {"step": 10, "total": -3.5}))
-    ...     Path(f"{folder}/log.csv").read_text().split()
-    ['step,total', '10,-3.5']
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -120,13 +111,7 @@ class CSVLog:
 
 @final
 class TensorBoardLog:
-    """Every term of every evaluation as a scalar for TensorBoard, which must be installed.
-
-    Examples
-    --------
-    >>> TensorBoardLog("runs/first").folder.name
-    'first'
-    """
+    """Every term of every evaluation as a scalar for TensorBoard, which must be installed."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)

@@ -23,11 +23,6 @@ class Checkpoint:
     ends in the same bits as if it had not stopped. The fit needs an integer `random_state`.
 
     It saves after so many steps or minutes, every ten minutes if neither is given, and after the last step.
-
-    Examples
-    --------
-    >>> Checkpoint("run/checkpoint", minutes=10).folder.name
-    'checkpoint'
     """
 
     def __init__(

@@ -53,12 +53,6 @@ def prepare_data(
 
     `graph` has the rows and, after them, vertices without one. `finish_on_everything`: the last part of training has
     the rows held out, too.
-
-    Examples
-    --------
-    >>> prepared = prepare_data(np.eye(3), CorrelationGraph.from_edges([(0, 1), (1, 2), (0, 2)]))
-    >>> prepared.weights.round(3)
-    array([0.667, 0.667, 0.667])
     """
     n_rows = matrix.shape[0]
     everyone, bare = np.arange(n_rows), np.arange(n_rows, n_rows if graph is None else graph.n_vertices)
@@ -129,11 +123,6 @@ def hold_out(n_vertices: int, edges: Int[np.ndarray, "edges 2"] | None, share: f
 
     Small connected components (pairs, for instance) are held out whole, so that their edges are not lost. Of large ones
     single vertices are held out. Every vertex has about the same chance.
-
-    Examples
-    --------
-    >>> hold_out(6, np.array([[0, 1], [2, 3], [4, 5]]), 0.34, 0).sum()
-    np.int64(2)
     """
     if n_vertices < 2:
         raise ValueError(f"validation_fraction={share} needs at least two rows, got n_samples = {n_vertices}")

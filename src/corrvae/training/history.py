@@ -58,12 +58,6 @@ class Progress:
     `epoch` is how many times each vertex has been drawn, on average; `seconds` include those of a resumed run; `total`
     is the objective at this step's batch; `evaluation` is the new row of the history, if there was one after this step;
     `stopped` is "finished", "early" or "interrupted" after the last step.
-
-    Examples
-    --------
-    >>> progress = Progress(step=10, max_steps=20, epoch=0.5, seconds=0.1, total=-3.0)
-    >>> f"{progress.step / progress.max_steps:.0%}"
-    '50%'
     """
 
     step: int

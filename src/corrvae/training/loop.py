@@ -82,15 +82,6 @@ def train(
     Callbacks get a `Progress` after every step. One that is a context manager is entered before the first step and left
     after the last; one with a method ``start`` gets the `Run` before the first. A checkpoint with another `identity` is
     not resumed. A `TrainingError` names a term, or a weight, that becomes infinite or not a number.
-
-    Examples
-    --------
-    >>> from corrvae.model import build_model
-    >>> from corrvae.model.families import Independent
-    >>> from corrvae.nn import FeatureTable
-    >>> data = TrainingData(FeatureTable(np.ones((50, 6))), np.array([[0, 1], [1, 2]]))
-    >>> train(build_model(6, 2, family=Independent()), data, max_steps=3).n_steps
-    3
     """
     if data.n_vertices == 0:
         raise ValueError("there are no rows to train on")

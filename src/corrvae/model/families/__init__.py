@@ -17,13 +17,7 @@ FAMILIES: dict[str, type[Family]] = {"independent": Independent, "pairwise": Pai
 
 
 def make_family(choice: Any) -> Family:
-    """Return a new family that is not yet built, from its name or from one with the options wanted.
-
-    Examples
-    --------
-    >>> make_family("pairwise").network
-    'perceptron'
-    """
+    """Return a new family that is not yet built, from its name or from one with the options wanted."""
     if isinstance(choice, str):
         if choice not in FAMILIES:
             raise ValueError(f"family must be one of {sorted(FAMILIES)} or a Family, got {choice!r}")

@@ -39,13 +39,7 @@ _ROWS = 1000
 
 
 def make_likelihood(choice: str | Callable[[int], Likelihood], n_features: int) -> Likelihood:
-    """Return a likelihood from its name, or from a class (or function) that takes the number of features.
-
-    Examples
-    --------
-    >>> make_likelihood("poisson", 5)
-    Poisson()
-    """
+    """Return a likelihood from its name, or from a class (or function) that takes the number of features."""
     if isinstance(choice, str):
         if choice not in LIKELIHOODS:
             raise ValueError(f"likelihood must be one of {sorted(LIKELIHOODS)} or a Likelihood class, got {choice!r}")

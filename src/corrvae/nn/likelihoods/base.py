@@ -26,12 +26,6 @@ class Likelihood(nn.Module, ABC):
 
     Parameters that do not depend on the latent point (a variance, a dispersion) belong to the likelihood and are
     learned with the rest. For another distribution, subclass this or `EntrywiseLikelihood` and pass the class.
-
-    Examples
-    --------
-    >>> from corrvae.nn.likelihoods import Multinomial
-    >>> Multinomial(3).mean(torch.zeros(1, 3), totals=torch.tensor([6.0]))
-    tensor([[2., 2., 2.]])
     """
 
     domain: ClassVar[str]

@@ -14,13 +14,6 @@ class Bernoulli(EntrywiseLikelihood):
     """Each feature is 1 with probability sigmoid(output): log p = x output - log(1 + exp(output)).
 
     Values between 0 and 1 are allowed and count as shares of both.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from corrvae.nn import DenseRows
-    >>> Bernoulli(2).log_prob(torch.zeros(1, 2), DenseRows(torch.tensor([[1.0, 0.0]]))).exp()
-    tensor([0.2500])
     """
 
     domain = "values in [0, 1]"

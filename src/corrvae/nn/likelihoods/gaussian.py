@@ -19,12 +19,6 @@ class Gaussian(EntrywiseLikelihood):
     The standard deviation is ``floor + softplus(raw)`` and begins at 1: `corrvae.CorrelatedVAE` standardises features.
 
     Without a floor, a constant column would drive the density to infinity.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> Gaussian(1).log_prob(torch.zeros(1, 1), DenseRows(torch.tensor([[1.0]])))
-    tensor([-1.4189], grad_fn=<SumBackward1>)
     """
 
     domain = "finite numbers"

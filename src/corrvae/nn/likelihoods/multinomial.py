@@ -21,13 +21,6 @@ class Multinomial(Likelihood):
     The number of draws is given, and the multinomial coefficient, which depends on no parameter, is left out: this is
     the probability of the draws in one order. Missing counts condition the draws on the observed features: the softmax
     runs over those. A row of zeros has log-probability 0.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from corrvae.nn import DenseRows
-    >>> Multinomial(4).log_prob(torch.zeros(1, 4), DenseRows(torch.tensor([[2.0, 0.0, 0.0, 1.0]]))).exp()
-    tensor([0.0156])
     """
 
     domain = "finite numbers that are not negative"

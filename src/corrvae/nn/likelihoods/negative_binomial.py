@@ -16,12 +16,6 @@ class NegativeBinomial(EntrywiseLikelihood):
     """Each feature has mean m = exp(output) and variance m + m^2 / r, with one learned r for each feature.
 
     log p = log C(x + r - 1, x) + x log(m / (m + r)) + r log(r / (m + r)); r begins at 1.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> NegativeBinomial(1).log_prob(torch.zeros(1, 1), DenseRows(torch.tensor([[0.0]]))).exp()
-    tensor([0.5000], grad_fn=<ExpBackward0>)
     """
 
     domain = "finite numbers that are not negative"
