@@ -2,14 +2,11 @@
 
 import logging
 import os
-import platform
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from hashlib import blake2b
-from importlib.metadata import version
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -19,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from corrvae.choices import PAPER, Choice, choose, find_problems, has_automatic_length, make_scaling
+from corrvae.choices import PAPER, choose, find_problems, has_automatic_length, make_scaling
 from corrvae.data import (
     Known,
     Matrix,
@@ -35,17 +32,15 @@ from corrvae.data import (
     row_totals,
     rows_of,
 )
-from corrvae.errors import FolderError
 from corrvae.graphs import CorrelationGraph, sample_forest
 from corrvae.graphs.ids import VertexIds, id_array
-from corrvae.io import ids_as_column
-from corrvae.io.folder import Folder, read_folder, write_folder
 from corrvae.model import CorrelatedModel, Posterior, build_model
-from corrvae.model.adaptive import AdaptiveForests, ForestAdapter, make_forests
+from corrvae.model.adaptive import ForestAdapter, make_forests
 from corrvae.model.families import FAMILIES, Family, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
-from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
+from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood
+from corrvae.saving import plain, read_model, write_model
 from corrvae.scoring import (
     EdgeSupport,
     LinkCalibration,
@@ -65,7 +60,7 @@ from corrvae.scoring import (
     top_features,
 )
 from corrvae.scoring import score as score_positions
-from corrvae.training import Callback, History, TrainingResult, prepare_data, train
+from corrvae.training import Callback, TrainingResult, prepare_data, train
 from corrvae.training.data import exhaustive
 from corrvae.training.distributed import agree
 from corrvae.training.loop import check_callbacks, choose_device
@@ -73,8 +68,24 @@ from corrvae.training.validation import evaluate
 
 _logger = logging.getLogger("corrvae")
 
-_KIND, _VERSION = "corrvae model", 2
-_LEARNED_TAU = ("learned", "learned_per_dimension")
+# What parameters may be, besides their defaults: integers from a number on, numbers in a range, words.
+_COUNTS = {"n_components": 1, "max_epochs": 1, "max_steps": 1, "batch_size": 1, "edge_batch_size": 1, "patience": 1}
+_COUNTS |= {"average_steps": 0, "warmup_steps": 0}
+_RANGES = (
+    ("dropout", 0.0, 1.0),
+    ("validation_fraction", 0.0, 1.0),
+    ("learning_rate", np.finfo(float).tiny, np.inf),
+    ("beta", np.finfo(float).tiny, np.inf),
+    ("min_stddev", np.finfo(np.float32).tiny, np.inf),
+)
+_WORDS = {
+    "likelihood": ("auto", *LIKELIHOODS),
+    "tau": ("auto", "learned", "learned_per_dimension"),
+    "init": ("random", "linear"),
+    "normalize": ("auto", *NORMALIZATIONS),
+    "counts": ("auto", "raw", "presence", "log"),
+    "missing": ("error", "mask"),
+}
 # Draws of the latent points that `score` averages over.
 _SCORE_DRAWS = 4
 
@@ -398,44 +409,24 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_parameters(self) -> None:
         """Raise a `ValueError` or `TypeError` for a parameter that cannot be."""
-        for name in ("n_components", "max_epochs", "max_steps", "batch_size", "edge_batch_size", "patience"):
+        defaults = CorrelatedVAE().get_params(deep=False)
+        for name, least in _COUNTS.items():
             value = getattr(self, name)
-            if (value is None and name in ("max_steps", "patience")) or (value == "auto" and name != "max_steps"):
-                continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        warmup = 0 if self.warmup_steps == "auto" else self.warmup_steps
-        if not isinstance(self.average_steps, Integral) or self.average_steps < 0:
-            raise ValueError(f"average_steps must be an integer, 0 or more, got {self.average_steps!r}")
-        if not isinstance(warmup, int) or warmup < 0:
-            raise ValueError(f"warmup_steps must be an integer, 0 or more, got {self.warmup_steps!r}")
-        if not isinstance(self.hidden, (tuple, list)) or any(
-            not isinstance(width, Integral) or isinstance(width, bool) or width < 1 for width in self.hidden
-        ):
+            if value != defaults[name] and not (value is None and name == "patience"):
+                _check_count(name, value, least)
+        if not isinstance(self.hidden, (tuple, list)) or not all(_is_count(width, 1) for width in self.hidden):
             raise ValueError(f"hidden must be a tuple of positive integers, the widths of layers; got {self.hidden!r}")
-        for name, least, most in (
-            ("dropout", 0.0, 1.0),
-            ("validation_fraction", 0.0, 1.0),
-            ("learning_rate", np.finfo(float).tiny, np.inf),
-            ("beta", np.finfo(float).tiny, np.inf),
-            ("min_stddev", np.finfo(np.float32).tiny, np.inf),
-        ):
+        for name, least, most in _RANGES:
             value = getattr(self, name)
-            if value == "auto" and name in ("validation_fraction", "learning_rate"):
-                continue
-            if not isinstance(value, Real) or not least <= float(value) < most:
+            if value != defaults[name] and not (isinstance(value, Real) and least <= float(value) < most):
                 bounds = "positive and finite" if most == np.inf else f"in [{least:g}, {most:g})"
                 raise ValueError(f"{name} must be {bounds}, got {value!r}")
-        if isinstance(self.tau, str):
-            _check_choice("tau", self.tau, ("auto", *_LEARNED_TAU))
-        elif not isinstance(self.tau, Real) or not -1 < self.tau < 1:
-            raise ValueError(f"tau must lie strictly between -1 and 1, or be one of {_LEARNED_TAU}; got {self.tau!r}")
-        _check_choice("init", self.init, ("random", "linear"))
-        _check_choice("missing", self.missing, ("error", "mask"))
-        _check_choice("normalize", self.normalize, ("auto", *NORMALIZATIONS))
-        _check_choice("counts", self.counts, ("auto", "raw", "presence", "log"))
-        if isinstance(self.likelihood, str):
-            _check_choice("likelihood", self.likelihood, ("auto", *LIKELIHOODS))
+        for name, words in _WORDS.items():
+            value = getattr(self, name)
+            if value not in words and (isinstance(value, str) or name not in ("likelihood", "tau")):
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
+        if not isinstance(self.tau, str) and not (isinstance(self.tau, Real) and -1 < self.tau < 1):
+            raise ValueError(f"tau must lie strictly between -1 and 1, or be one of {_WORDS['tau']}; got {self.tau!r}")
         make_family(self.family)
         make_forests(self.forests)
         given = self.validation_fraction != "auto" or not has_automatic_length(self.get_params(deep=False))
@@ -492,7 +483,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _identity(self, table: Table, weights: np.ndarray | None) -> str:
         """Return what identifies this fit: parameters but for its length, data, graph and weights."""
         left_out = ("max_steps", "max_epochs", "patience", "device", "warm_start")
-        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in left_out}
+        parameters = {name: plain(value) for name, value in self.get_params().items() if name not in left_out}
         code = blake2b(repr((sorted(parameters.items()), self.n_fits_, digest(table.matrix))).encode(), digest_size=16)
         of_graph = () if table.graph is None else (table.graph.edges, table.graph.conductances)
         for number, part in enumerate((weights, *of_graph)):
@@ -1223,55 +1214,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
         check_is_fitted(self)
-        arrays: dict[str, Any] = {"embedding": self.embedding_, "stddev": self.stddev_}
-        if self.model_.family.conditions_on_graph:
-            arrays |= {"encoded.mean": self._encoded[0], "encoded.stddev": self._encoded[1]}
-        if self.graph_ is not None:
-            arrays |= {"graph.edges": self.graph_.edges, "graph.weights": self.weights_}
-            if self.graph_.conductances is not None:
-                arrays["graph.conductances"] = self.graph_.conductances
-            if self.graph_.has_groups:
-                arrays["graph.is_group"] = self.graph_.is_group
-            if self.conductances_ is not None:
-                arrays["graph.adapted"] = self.conductances_
-        features = self.features_ if store_features else None
-        if isinstance(features, sparse.csr_array):
-            arrays |= {f"features.{name}": getattr(features, name) for name in ("data", "indices", "indptr")}
-        elif features is not None:
-            arrays["features.dense"] = np.asarray(features)
-        for name in ("location", "scale"):
-            if getattr(self._scaling, name) is not None:
-                arrays[f"scaling.{name}"] = getattr(self._scaling, name)
-        names = getattr(self, "feature_names_in_", None)
-        document = {
-            "library": {name: version(name) for name in ("corrvae", "numpy", "scikit-learn", "torch")}
-            | {"python": platform.python_version()},
-            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
-            "architecture": {name: _plain(value) for name, value in self._architecture.items()},
-            "fitted": {
-                "n_features": self.n_features_in_,
-                "feature_names": None if names is None else [str(name) for name in names],
-                "n_steps": self.n_steps_,
-                "best_step": self.best_step_,
-                "stopped": self.stopped_,
-                "total": self.total_,
-                "n_fits": self.n_fits_,
-                "hold_out_seed": self._hold_out_seed,
-                "graph": self.graph_ is not None,
-                "choices": [[name, _plain(value), why] for name, value, why in self.choices_],
-                "counts": self._scaling.counts,
-            },
-            "history": self.history_.columns,
-        }
-        write_folder(
-            path,
-            kind=_KIND,
-            version=_VERSION,
-            document=document,
-            tensors={name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()},
-            arrays=arrays,
-            tables={"ids": _id_table(self.ids_)},
-        )
+        write_model(self, path, store_features=store_features)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -1319,151 +1262,7 @@ def load(
     >>> np.array_equal(again.transform(np.eye(5)), model.transform(np.eye(5)))
     True
     """
-    folder = read_folder(path, kind=_KIND, version=_VERSION)
-    try:
-        return _restore(folder, likelihood, family)
-    except FolderError:
-        raise
-    except _OwnCodeError as error:
-        raise FolderError(Path(path), str(error)) from None
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FolderError(Path(path), f"damaged: it is not a whole model ({reason})") from error
-
-
-class _OwnCodeError(Exception):
-    """A folder whose model was made with code of the user's own."""
-
-
-def _restore(folder: Folder, likelihood: Any, family: Any) -> CorrelatedVAE:
-    document, arrays = folder.document, folder.arrays
-    own = {"likelihood": likelihood, "family": family}
-    parameters = {name: _revive(name, value, own.get(name)) for name, value in document["parameters"].items()}
-    estimator = CorrelatedVAE(**parameters)
-    estimator._check_parameters()
-    fitted = document["fitted"]
-    estimator._architecture = {
-        name: _revive(name, value, own.get(name)) for name, value in document["architecture"].items()
-    }
-    estimator.choices_ = [Choice(name, value, why) for name, value, why in fitted["choices"]]
-    own_choices = {name: value for name, value, _ in estimator.choices_}
-    estimator._chosen = estimator.get_params(deep=False) | own_choices | estimator._architecture
-    estimator._scaling = Scaling(fitted["counts"], arrays.get("scaling.location"), arrays.get("scaling.scale"))
-    estimator.likelihood_ = estimator._architecture["likelihood"]
-    estimator.normalize_ = estimator._architecture["normalize"]
-    model = build_model(fitted["n_features"], family=make_family(estimator.family), **estimator._architecture)
-    model.load_state_dict(folder.tensors)
-    estimator.model_ = model
-    estimator.n_features_in_ = fitted["n_features"]
-    if fitted["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    estimator.ids_ = _ids_of(folder.tables["ids"])
-    estimator.embedding_, estimator.stddev_ = arrays["embedding"], arrays["stddev"]
-    names = ("encoded.mean", "encoded.stddev") if "encoded.mean" in arrays else ("embedding", "stddev")
-    estimator._encoded = arrays[names[0]], arrays[names[1]]
-    estimator._posterior = None
-    estimator.tau_ = model.tau_values(estimator.embedding_.shape[1])
-    estimator.graph_, estimator.weights_ = None, None
-    estimator.conductances_ = arrays.get("graph.adapted")
-    if fitted["graph"]:
-        conductances = arrays.get("graph.conductances")
-        estimator.graph_ = CorrelationGraph(
-            arrays["graph.edges"],
-            len(estimator.ids_),
-            conductances=conductances,
-            vertices=estimator.ids_,
-            is_group=arrays.get("graph.is_group"),
-        )
-        estimator.weights_ = arrays["graph.weights"]
-    estimator.features_ = arrays.get("features.dense")
-    if "features.data" in arrays:
-        entries = tuple(arrays[f"features.{name}"] for name in ("data", "indices", "indptr"))
-        estimator.features_ = sparse.csr_array(entries, shape=(len(estimator._encoded[0]), fitted["n_features"]))
-    estimator.history_ = History({name: list(column) for name, column in document["history"].items()})
-    estimator.n_steps_, estimator.best_step_ = fitted["n_steps"], fitted["best_step"]
-    estimator.stopped_, estimator.total_ = fitted["stopped"], fitted["total"]
-    estimator.n_fits_, estimator._hold_out_seed = fitted["n_fits"], fitted["hold_out_seed"]
-    n_vertices, n_features = len(estimator.ids_), fitted["n_features"]
-    n_components = estimator._architecture["n_components"]
-    for name, shape in {
-        "embedding_": (n_vertices, n_components),
-        "stddev_": (n_vertices, n_components),
-        "features_": (len(estimator._encoded[0]), n_features),
-        "feature_names_in_": (n_features,),
-        "weights_": (0 if estimator.graph_ is None else estimator.graph_.n_edges,),
-    }.items():
-        found = getattr(estimator, name, None)
-        if found is not None and found.shape != shape:
-            raise ValueError(f"{name} has the shape {found.shape} instead of {shape}")
-    return estimator
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON holds it."""
-    if isinstance(value, Family):
-        name = next((name for name, kind in FAMILIES.items() if type(value) is kind), None)
-        options = {option: _plain(given) for option, given in value.get_params(deep=False).items()}
-        own = name is None or any(isinstance(given, dict) and "own" in given for given in options.values())
-        return {"own": _full_name(value)} if own else {"family": name, "options": options}
-    if isinstance(value, AdaptiveForests):
-        return {"options": {option: _plain(given) for option, given in value.get_params().items()}}
-    if isinstance(value, (np.random.Generator, np.random.RandomState)):
-        return None
-    if callable(value):
-        return {"own": _full_name(value)}
-    if isinstance(value, (tuple, list)):
-        return [_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _full_name(value: Any) -> str:
-    made = getattr(value, "func", value)
-    made = made if hasattr(made, "__qualname__") else type(made)
-    return f"{made.__module__}.{made.__qualname__}"
-
-
-def _revive(name: str, value: Any, own: Any) -> Any:
-    """Return a parameter from what JSON holds."""
-    if isinstance(value, dict) and "own" in value:
-        if own is None:
-            raise _OwnCodeError(f"the model was made with the {name} {value['own']}; pass it: load(..., {name}=...)")
-        return own
-    if name == "forests":
-        return AdaptiveForests(**value["options"]) if isinstance(value, dict) else value
-    known = {"likelihood": LIKELIHOODS, "family": FAMILIES}.get(name)
-    named = value["family"] if isinstance(value, dict) else value
-    if own is not None and value != "auto":
-        raise _OwnCodeError(f"the model has the {name} {named!r}, which needs no code of yours; pass no other")
-    if known is not None and named not in (*known, "auto"):
-        raise _OwnCodeError(f"the model has the {name} {named!r}, which is not registered; import what registers it")
-    if isinstance(value, dict):
-        options = {option: _revive(option, given, None) for option, given in value["options"].items()}
-        return FAMILIES[named](**options)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _id_table(ids: np.ndarray) -> Any:
-    """Return ids as a table, with a column that tells integers from strings where there are both.
-
-    Ids that are neither cannot be kept in a file.
-    """
-    import pyarrow as pa
-
-    listed = ids.tolist()
-    kinds = {type(value) for value in listed}
-    if not kinds <= {int, str}:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"ids of the kind {names} cannot be saved; use integers or strings")
-    table = pa.table({"id": ids_as_column(ids)})
-    return table if len(kinds) < 2 else table.append_column("is_integer", pa.array([type(v) is int for v in listed]))
-
-
-def _ids_of(table: Any) -> np.ndarray:
-    listed = table["id"].to_pylist()
-    if "is_integer" in table.column_names:
-        marks = table["is_integer"].to_pylist()
-        listed = [int(value) if mark else value for value, mark in zip(listed, marks, strict=True)]
-    return id_array(listed, "ids") if listed else np.empty(0, np.int64)
+    return read_model(path, CorrelatedVAE, {"likelihood": likelihood, "family": family})
 
 
 def _seed(random_state: Any) -> int:
@@ -1476,14 +1275,14 @@ def _seed(random_state: Any) -> int:
     return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
 
 
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+def _check_count(name: str, value: Any, least: int = 1) -> None:
+    if not _is_count(value, least):
+        kind = "a positive integer" if least else "an integer, 0 or more"
+        raise ValueError(f"{name} must be {kind}, got {value!r}")
 
 
 def _warn_empty_rows(matrix: Any) -> None:

@@ -18,6 +18,7 @@ ORDER = (
     "scoring",
     "data",
     "choices",
+    "saving",
     "estimator",
     "datasets",
     "plots",
