@@ -68,7 +68,7 @@ def test_vertices_that_stay_are_in_the_block_of_their_parent():
 
 def test_forests_are_drawn_in_proportion_to_their_conductances():
     edges = np.array([[0, 1], [0, 2], [1, 2]])
-    sampler = ForestSampler(CorrelationGraph(edges, 3)).reweighted(np.array([1.0, 2.0, 4.0]))
+    sampler = ForestSampler(CorrelationGraph(edges, 3, conductances=[1.0, 2.0, 4.0]))
 
     def missing(forest: OrderedForest) -> int:
         ends = [sorted(forest.order[[k, p]].tolist()) for k, p in enumerate(forest.parents) if p >= 0]

@@ -1,18 +1,19 @@
 """Maximal acyclic subgraphs: all of them for small graphs, a random one for any, and the levels of a rooted one."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt
+from jaxtyping import Bool, Int, UInt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs.edges import index_pairs
 from corrvae.graphs.graph import CorrelationGraph
+from corrvae.graphs.weights.plan import dense_weights
 from corrvae.graphs.weights.progress import watch
 
 _MOST_VERTICES = 2_000  # a dense determinant counts the forests before they are listed
@@ -36,7 +37,7 @@ def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Boo
         raise ValueError(
             f"forests are listed up to {_MOST_VERTICES:,} vertices, and the graph has {graph.n_vertices:,}"
         )
-    log_count = _log_count_forests(graph)
+    log_count = dense_weights(graph)[1] if graph.n_edges else 0.0
     if log_count > np.log(limit) + 1e-6:
         many = f"{np.exp(log_count):,.0f}" if log_count < np.log(1e9) else f"10^{log_count / np.log(10):.0f}"
         raise ValueError(f"the graph has about {many} maximal acyclic subgraphs, more than limit={limit:,}")
@@ -91,18 +92,12 @@ class OrderedForest:
 
     @classmethod
     def of(cls, n_vertices: int, edges: Int[np.ndarray, "edges 2"]) -> "OrderedForest":
-        """Root every tree at its first vertex; the edges must be a forest.
-
-        Examples
-        --------
-        >>> forest = OrderedForest.of(4, np.array([[1, 0], [1, 2]]))
-        >>> forest.order.tolist(), forest.parents.tolist()
-        ([0, 1, 2, 3], [-1, 0, 1, -1])
-        """
-        from corrvae.graphs.weights.kernels.rooting import breadth_first
+        """Root every tree at its first vertex; the edges must be a forest."""
+        from corrvae.graphs.weights.kernels.adjacency import adjacency_lists, breadth_first
 
         tails, heads = (np.ascontiguousarray(ends, np.int32) for ends in edges.T)
-        return cls(*breadth_first(n_vertices, tails, heads))
+        pointers, neighbors, _ = adjacency_lists(n_vertices, tails, heads)
+        return cls(*breadth_first(pointers, neighbors, np.arange(n_vertices))[:2])
 
 
 @final
@@ -111,13 +106,6 @@ class ForestPieces:
 
     A piece has at most `piece_size` vertices of its own (by default as a block), and again as many in the blocks above
     these. Vertices that are marked as `stays` stay in the block of their parent whatever its size.
-
-    Examples
-    --------
-    >>> chain = OrderedForest.of(5, np.array([[0, 1], [1, 2], [2, 3], [3, 4]]))
-    >>> pieces = ForestPieces(chain, 2)
-    >>> pieces.n_pieces, pieces.n_cut, pieces.at(1).vertices.tolist()
-    (3, 2, [0, 1, 2])
     """
 
     def __init__(
@@ -174,37 +162,18 @@ class ForestPiece:
 
 @final
 class ForestSampler:
-    """Draws maximal acyclic subgraphs of one graph; what they have in common is prepared once.
-
-    Examples
-    --------
-    >>> from corrvae import CorrelationGraph
-    >>> sampler = ForestSampler(CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2), (2, 3)]))
-    >>> sampler.draw(0).order.tolist() in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1])
-    True
-    """
+    """Draws maximal acyclic subgraphs of one graph; what they have in common is prepared once."""
 
     def __init__(self, graph: CorrelationGraph) -> None:
-        from corrvae.graphs.weights.kernels.wilson import walk_order
         from corrvae.graphs.weights.pattern import split_into_pieces
+        from corrvae.graphs.weights.sample import neighbor_tables, walk_order
 
         self.graph = graph
         self._pieces = split_into_pieces(graph)
         self._bridges = np.flatnonzero(self._pieces.is_bridge)
         self.is_forest = len(self._bridges) == graph.n_edges
         self._order = walk_order(self._pieces)
-        self._set_tables(graph.conductances)
-
-    def _set_tables(self, conductances: Float[np.ndarray, " edges"] | None) -> None:
-        from corrvae.graphs.weights.sample import neighbor_tables
-
-        self._tables = neighbor_tables(self._pieces, conductances)[1:]
-
-    def reweighted(self, conductances: Float[np.ndarray, " edges"] | None) -> "ForestSampler":
-        """Return a sampler of the same graph with other conductances, without preparing the graph again."""
-        other = copy(self)
-        other._set_tables(conductances)
-        return other
+        self._tables = neighbor_tables(self._pieces, graph.conductances)[1:]
 
     def draw(self, key: int | Sequence[int]) -> OrderedForest:
         """Draw a forest; the same for the same key."""
@@ -266,7 +235,12 @@ class RootedForest:
         adjacency = coo_array((numbers, (ends[0], ends[1])), shape=(n_vertices, n_vertices)).tocsr()
         n_trees, labels = connected_components(adjacency, directed=False)
         if len(edges) != n_vertices - n_trees:
-            _raise_at_cycle(n_vertices, edges)
+            number = bisect_left(range(len(edges)), True, key=lambda k: _has_cycle(n_vertices, edges[: k + 1]))
+            i, j = edges[number].tolist()
+            raise ValueError(
+                f"edge {number} ({i}, {j}) closes a cycle, but a joint density exists along forests only; draw a "
+                "spanning forest of the graph first, with corrvae.graphs.sample_forest"
+            )
         roots = np.unique(labels, return_index=True)[1]
         levels, placed = [], np.zeros(n_vertices, dtype=bool)
         frontier = roots
@@ -283,21 +257,9 @@ class RootedForest:
         return cls(roots, tuple(levels))
 
 
-def _raise_at_cycle(n_vertices: int, edges: np.ndarray) -> None:
-    tree_of = list(range(n_vertices))
-
-    def root(vertex: int) -> int:
-        while tree_of[vertex] != vertex:
-            tree_of[vertex] = vertex = tree_of[tree_of[vertex]]
-        return vertex
-
-    for number, (i, j) in enumerate(edges.tolist()):
-        if root(i) == root(j):
-            raise ValueError(
-                f"edge {number} ({i}, {j}) closes a cycle, but a joint density exists along forests only; draw a "
-                "spanning forest of the graph first, with corrvae.graphs.sample_forest"
-            )
-        tree_of[root(i)] = root(j)
+def _has_cycle(n_vertices: int, edges: np.ndarray) -> bool:
+    adjacency = coo_array((np.ones(len(edges)), edges.T), shape=(n_vertices, n_vertices))
+    return connected_components(adjacency, directed=False)[0] > n_vertices - len(edges)
 
 
 def _can_span(tree_of: list[int], edges: np.ndarray, n_trees: int) -> bool:
@@ -306,14 +268,3 @@ def _can_span(tree_of: list[int], edges: np.ndarray, n_trees: int) -> bool:
     i, j = np.asarray(tree_of)[edges].T
     n_found = connected_components(coo_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[0]
     return n_found - (n - len(set(tree_of))) == n_trees  # labels that no vertex has count as components there
-
-
-def _log_count_forests(graph: CorrelationGraph) -> float:
-    """Return the logarithm of the number of forests, by the matrix tree theorem on each component."""
-    laplacian = np.zeros((graph.n_vertices, graph.n_vertices))
-    i, j = graph.edges.T
-    laplacian[i, j] = laplacian[j, i] = -1.0
-    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
-    roots = np.unique(graph.components, return_index=True)[1]
-    rest = np.delete(np.arange(graph.n_vertices), roots)
-    return float(np.linalg.slogdet(laplacian[np.ix_(rest, rest)])[1])

@@ -5,13 +5,19 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from corrvae.graphs import spanning_weights
-from corrvae.graphs.weights.exact import build_structures, invert_core, limit_blas_threads, solve_exact
-from corrvae.graphs.weights.kernels import dense
+from corrvae.graphs import CorrelationGraph, spanning_weights
+from corrvae.graphs.weights import exact
+from corrvae.graphs.weights.exact import build_structures, invert_core, solve_exact
 from corrvae.graphs.weights.kernels.ordering import choose_cuts
 from corrvae.graphs.weights.pattern import order_pieces, split_into_pieces
 from corrvae.graphs.weights.progress import Cancelled, Monitor
-from support.elimination import conductance_matrix, exact_log_forests, exact_resistances, matrix_resistances
+from support.elimination import (
+    conductance_matrix,
+    exact_log_forests,
+    exact_resistances,
+    matrix_resistances,
+    structure_of,
+)
 from support.resistance import conductances_of, from_networkx, scale_free, solved_weights, two_communities
 
 
@@ -23,13 +29,13 @@ def random_core(k: int, seed: int = 0, spread: float = 1.0) -> np.ndarray:
 @pytest.fixture
 def meshes(monkeypatch):
     """The cores that went through star-mesh elimination."""
-    seen, star_mesh = [], dense.star_mesh_resistances
+    seen, to_the_end = [], exact._to_the_end
 
-    def noted(core, control):
-        seen.append(len(core))
-        return star_mesh(core, control)
+    def noted(structure):
+        seen.append(structure.core_size)
+        return to_the_end(structure)
 
-    monkeypatch.setattr(dense, "star_mesh_resistances", noted)
+    monkeypatch.setattr(exact, "_to_the_end", noted)
     return seen
 
 
@@ -50,23 +56,28 @@ def test_a_sparse_core_becomes_its_resistances(meshes):
     assert not meshes
 
 
-def test_a_badly_scaled_core_keeps_its_digits(meshes):
-    core = conductance_matrix(two_communities(5))
-    expected, log_forests = exact_resistances(core), exact_log_forests(core)
-    monitor = Monitor()
-    assert np.isclose(invert_core(core, monitor), log_forests, rtol=1e-12)
-    assert meshes == [10]
-    assert monitor.label == "core of 10 vertices, badly scaled"
-    assert np.allclose(core, expected, rtol=1e-12, atol=0.0)
+def solve_as_core(graph: CorrelationGraph) -> tuple[np.ndarray, float]:
+    """Resistances across the edges, and log Z, of a graph of which nothing is eliminated before its core."""
+    structure = structure_of(graph, np.arange(graph.n_vertices, dtype=np.int32), 0)
+    return solve_exact([structure], conductances_of(graph), 1, Monitor())
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_weights_keep_seven_digits_at_any_scaling(seed):
     core = random_core(7, seed, spread=6.0)
-    expected = core * exact_resistances(core)
-    resistances = core.copy()
-    invert_core(resistances, Monitor())
-    assert np.allclose(core * resistances, expected, rtol=0.0, atol=1e-7)  # less, and star-mesh takes over
+    i, j = np.triu_indices(7, 1)
+    found, _ = solve_as_core(CorrelationGraph(np.stack([i, j], axis=1), 7, conductances=core[i, j]))
+    # less, and star-mesh takes over
+    assert np.allclose(core[i, j] * found, (core * exact_resistances(core))[i, j], rtol=0.0, atol=1e-7)
+
+
+def test_a_badly_scaled_core_keeps_its_digits(meshes):
+    graph = two_communities(5)
+    core = conductance_matrix(graph)
+    found, log_z = solve_as_core(graph)
+    assert meshes == [10]
+    assert np.isclose(log_z, exact_log_forests(core), rtol=1e-12)
+    assert np.allclose(found, exact_resistances(core)[tuple(graph.edges.T)], rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.parametrize("n_vertices", [60, 80, 100])
@@ -77,10 +88,9 @@ def test_two_communities_keep_ten_digits(n_vertices, meshes):
     assert np.allclose(spanning_weights(graph, "exact").weights, expected, rtol=1e-10, atol=0.0)
 
     meshes.clear()
-    core = conductance_matrix(graph)
-    invert_core(core, Monitor())
+    found, _ = solve_as_core(graph)
     assert meshes == [2 * n_vertices]
-    assert np.allclose(graph.conductances * core[tuple(graph.edges.T)], expected, rtol=1e-10, atol=0.0)
+    assert np.allclose(graph.conductances * found, expected, rtol=1e-10, atol=0.0)
 
 
 def test_pieces_without_a_core_share_a_structure():
@@ -110,21 +120,6 @@ def test_an_interrupted_solution_is_not_used():
     monitor.control[0] = 1
     with pytest.raises(Cancelled):
         invert_core(random_core(50), monitor)
-
-
-def test_threads_are_limited_for_a_while():
-    def counts() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    np.linalg.inv(random_core(3))
-    before = counts()
-    assert before
-    with limit_blas_threads(1, Monitor()):
-        assert set(counts()) == {1}
-    assert counts() == before
-    with pytest.raises(RuntimeError, match="broken"), limit_blas_threads(1, Monitor()):
-        raise RuntimeError("broken")
-    assert counts() == before
 
 
 def test_threads_are_left_as_they_were_by_callers_at_the_same_time():

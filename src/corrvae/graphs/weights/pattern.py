@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from corrvae.graphs.graph import CorrelationGraph
-from corrvae.graphs.weights.kernels.adjacency import Pieces, adjacency_lists, find_bridges, label_pieces, peel_leaves
+from corrvae.graphs.weights.kernels.adjacency import Pieces, adjacency_lists, breadth_first, find_bridges
 from corrvae.graphs.weights.kernels.elimination import Structure, later_neighbors, supernode_tails
 from corrvae.graphs.weights.kernels.ordering import Ordering, minimum_degree
 from corrvae.graphs.weights.progress import Monitor
@@ -25,16 +25,13 @@ def split_into_pieces(graph: CorrelationGraph) -> Pieces:
         return Pieces(np.ones(graph.n_edges, np.bool_), none, zero, none.astype(np.int32), none, zero)
     tails = np.ascontiguousarray(graph.edges[:, 0], np.int32)
     heads = np.ascontiguousarray(graph.edges[:, 1], np.int32)
-    is_bridge = peel_leaves(n, tails, heads)
+    is_bridge = find_bridges(n, *adjacency_lists(n, tails, heads))
     kept = np.flatnonzero(~is_bridge)
-    pointers, neighbors, edge_of = adjacency_lists(n, tails[kept], heads[kept])
-    inner = find_bridges(n, pointers, neighbors, edge_of)
-    if inner.any():
-        is_bridge[kept[inner]] = True
-        kept = kept[~inner]
-        pointers, neighbors, _ = adjacency_lists(n, tails[kept], heads[kept])
-    label, starts = label_pieces(n, pointers, neighbors)
-    pointers, neighbors, edge_of = adjacency_lists(int(starts[-1]), label[tails[kept]], label[heads[kept]])
+    pointers, neighbors, _ = adjacency_lists(n, tails[kept], heads[kept])
+    order, _, starts = breadth_first(pointers, neighbors, np.flatnonzero(np.diff(pointers)))
+    label = np.empty(n, np.int32)
+    label[order] = np.arange(order.size)
+    pointers, neighbors, edge_of = adjacency_lists(order.size, label[tails[kept]], label[heads[kept]])
     return Pieces(is_bridge, kept, pointers, neighbors, kept[edge_of], starts)
 
 

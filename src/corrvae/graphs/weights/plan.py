@@ -194,17 +194,6 @@ class SpanningPlan:
     """Spanning weights of one graph for any conductances: what depends on the pattern alone is computed once.
 
     Parameters are those of `spanning_weights`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from corrvae import CorrelationGraph
-    >>> triangle = CorrelationGraph.from_edges([(0, 1), (0, 2), (1, 2)])
-    >>> plan = SpanningPlan(triangle)
-    >>> plan.solve().weights.round(3)
-    array([0.667, 0.667, 0.667])
-    >>> plan.solve(np.array([1.0, 1.0, 2.0])).weights.round(3)
-    array([0.6, 0.6, 0.8])
     """
 
     def __init__(

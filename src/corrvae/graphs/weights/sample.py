@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from corrvae.graphs.weights.kernels import wilson
-from corrvae.graphs.weights.kernels.adjacency import Pieces
+from corrvae.graphs.weights.kernels.adjacency import Pieces, breadth_first
 from corrvae.graphs.weights.progress import Monitor
 
 _STREAMS = 8  # fixed, so that the sums do not depend on the number of threads
@@ -16,6 +16,14 @@ def sample_bytes(pieces: Pieces, n_forests: int) -> float:
     """Return the memory that `solve_sample` will take."""
     keys = 16.0 * n_forests
     return keys + 8.0 * _STREAMS * pieces.is_bridge.size + 60.0 * _STREAMS * pieces.n_vertices + 32.0 * pieces.kept.size
+
+
+def walk_order(pieces: Pieces) -> Int[np.ndarray, " vertices"]:
+    """Return each piece's vertex of highest degree, its root, first; the others breadth first from it."""
+    degrees, begins = np.diff(pieces.pointers), pieces.starts[:-1]
+    highest = np.repeat(np.maximum.reduceat(degrees, begins), np.diff(pieces.starts))
+    candidates = np.flatnonzero(degrees == highest)
+    return breadth_first(pieces.pointers, pieces.neighbors, candidates[np.searchsorted(candidates, begins)])[0]
 
 
 def neighbor_tables(
@@ -40,7 +48,7 @@ def solve_sample(
     """Estimate the weight of every edge that is not a bridge; their sum is exact."""
     monitor.phase("sampling forests", n_forests)
     values, threshold, alias = neighbor_tables(pieces, conductances)
-    order = wilson.walk_order(pieces)
+    order = walk_order(pieces)
     keys = random_state.integers(1, 2**63, size=n_forests, dtype=np.uint64)
 
     def run(stream: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from corrvae.graphs.weights.kernels.adjacency import find_bridges, label_pieces, peel_leaves
+from corrvae.graphs.weights.kernels.adjacency import breadth_first, find_bridges
 from support.elimination import lists_of
 from support.graphs import graphs
 from support.resistance import from_networkx
@@ -45,29 +45,18 @@ def test_bridges_of_known_graphs(graph, n_bridges):
 
 
 @given(graphs(max_vertices=14))
-def test_peeling_leaves_the_2_core(graph):
-    i, j = graph.edges.T.astype(np.int32)
-    fallen = peel_leaves(graph.n_vertices, i.copy(), j.copy())
-    expected = {tuple(sorted(edge)) for edge in nx.k_core(graph.to_networkx(), 2).edges}
-    assert {tuple(edge) for edge in graph.edges[~fallen].tolist()} == expected
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_trees_peel_to_nothing(seed):
-    tree = from_networkx(nx.random_labeled_tree(500, seed=seed))
-    i, j = tree.edges.T.astype(np.int32)
-    assert peel_leaves(500, i.copy(), j.copy()).all()
-
-
-@given(graphs(max_vertices=14))
-def test_pieces_are_runs_of_labels(graph):
+def test_breadth_first_search_reaches_components_one_after_another(graph):
     pointers, neighbors, _ = lists_of(graph)
-    label, starts = label_pieces(graph.n_vertices, pointers, neighbors)
-    expected = {frozenset(piece) for piece in nx.connected_components(graph.to_networkx()) if len(piece) > 1}
-    assert starts[0] == 0
-    assert starts.size == len(expected) + 1
-    old = {int(new): v for v, new in enumerate(label) if new >= 0}
-    assert sorted(old) == list(range(starts[-1]))
-    found = {frozenset(old[k] for k in range(a, b)) for a, b in pairwise(starts)}
-    assert found == expected
-    assert np.array_equal(np.flatnonzero(label < 0), np.flatnonzero(graph.degrees == 0))
+    roots = np.flatnonzero(graph.degrees)
+    order, parents, starts = breadth_first(pointers, neighbors, roots)
+    known = graph.to_networkx()
+    expected = {frozenset(piece) for piece in nx.connected_components(known) if len(piece) > 1}
+    assert {frozenset(order[a:b].tolist()) for a, b in pairwise(starts)} == expected
+    assert starts[-1] == order.size == roots.size
+    assert np.array_equal(np.flatnonzero(parents < 0), starts[:-1])
+    for k in np.flatnonzero(parents >= 0):
+        assert parents[k] < k
+        assert known.has_edge(order[parents[k]], order[k])
+    for a, b in pairwise(starts):
+        depth = nx.single_source_shortest_path_length(known, order[a])
+        assert all(depth[order[k]] == depth[order[parents[k]]] + 1 for k in range(a + 1, b))

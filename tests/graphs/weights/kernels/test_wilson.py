@@ -7,7 +7,7 @@ from corrvae.graphs import CorrelationGraph, enumerate_forests
 from corrvae.graphs.weights.kernels import wilson
 from corrvae.graphs.weights.kernels.adjacency import Pieces
 from corrvae.graphs.weights.pattern import split_into_pieces
-from corrvae.graphs.weights.sample import neighbor_tables
+from corrvae.graphs.weights.sample import neighbor_tables, walk_order
 from support.elimination import no_control
 from support.graphs import graphs
 from support.resistance import conductances_of, forest_weights, from_networkx, scale_free
@@ -17,7 +17,7 @@ def draw(pieces: Pieces, conductances: np.ndarray | None, key: int, control=None
     """One forest: the steps walked, each vertex's entry towards its root, and the vertices, parents first."""
     _, threshold, alias = neighbor_tables(pieces, conductances)
     n = pieces.n_vertices
-    order = wilson.walk_order(pieces)
+    order = walk_order(pieces)
     parent_entry, topological, stamp = np.empty(n, np.int64), np.empty(n, np.int32), np.full(n, -1)
     state = np.array([key], np.uint64)
     control = no_control() if control is None else control
@@ -69,7 +69,7 @@ def naive_conditional(graph: CorrelationGraph, forest: np.ndarray) -> np.ndarray
 @given(graphs(max_vertices=14))
 def test_walks_start_next_to_what_is_there(graph):
     pieces = split_into_pieces(graph)
-    order = wilson.walk_order(pieces)
+    order = walk_order(pieces)
     degrees = np.diff(pieces.pointers)
     for first, last in zip(pieces.starts[:-1], pieces.starts[1:], strict=True):
         assert sorted(order[first:last]) == list(range(first, last))
@@ -143,7 +143,7 @@ def test_forests_accumulate_key_by_key():
     graph = from_networkx(nx.disjoint_union(nx.complete_graph(5), nx.cycle_graph(6)), seed=1)
     pieces = split_into_pieces(graph)
     values, threshold, alias = neighbor_tables(pieces, graph.conductances)
-    order = wilson.walk_order(pieces)
+    order = walk_order(pieces)
     keys = np.array([3, 1 << 40, 77], np.uint64)
     total, control = np.zeros(graph.n_edges), no_control()
     wilson.accumulate_forests(pieces, values, threshold, alias, order, keys, total, control)

@@ -1,4 +1,4 @@
-"""Adjacency lists, bridges and pieces: what the graph looks like before anything is eliminated."""
+"""Adjacency lists, bridges and breadth-first search: what the graph looks like before anything is eliminated."""
 
 from typing import NamedTuple
 
@@ -52,33 +52,6 @@ def adjacency_lists(n_vertices, tails, heads):
 
 
 @njit(cache=True, nogil=True)
-def peel_leaves(n_vertices, tails, heads):
-    """Mark the edges (tails before heads) that fall off when vertices of degree 1 are removed while there are any.
-
-    They are bridges. One number a vertex is enough to find them: its degree in the upper half, and the exclusive or of
-    its edges in the lower, which is its last edge once the others are gone.
-    """
-    n_edges = tails.size
-    other = np.empty(n_edges, np.int32)  # either end of an edge gives the other one; -1 once it has fallen off
-    state = np.zeros(n_vertices, np.int64)
-    one = np.int64(1) << 32
-    for e in range(n_edges):
-        i, j = tails[e], heads[e]
-        other[e] = i ^ j
-        state[i] = (state[i] + one) ^ e
-        state[j] = (state[j] + one) ^ e
-    for start in range(n_vertices - 1, -1, -1):  # trees that grew vertex by vertex come apart the same way
-        v = start
-        while state[v] >> 32 == 1:
-            e = state[v] & (one - 1)
-            state[v] = 0
-            v = other[e] ^ v
-            other[e] = -1
-            state[v] = (state[v] - one) ^ e
-    return other < 0
-
-
-@njit(cache=True, nogil=True)
 def find_bridges(n_vertices, pointers, neighbors, edge_of):
     """Mark the edges whose removal disconnects their component (depth-first search, low points)."""
     is_bridge = np.zeros(neighbors.size // 2, np.bool_)
@@ -125,34 +98,32 @@ def find_bridges(n_vertices, pointers, neighbors, edge_of):
 
 
 @njit(cache=True, nogil=True)
-def label_pieces(n_vertices, pointers, neighbors):
-    """Number the vertices that have neighbours, piece by piece (breadth first).
+def breadth_first(pointers, neighbors, roots):
+    """Visit what can be reached from each root that has not been reached before, breadth first.
 
-    Return `label` (new number of each vertex, -1 when isolated) and `starts`, the first new number of each connected
-    piece, closed by the number of labelled vertices.
+    Return the vertices in this order, the place in it of each one's parent (-1 for a root), and the place of each root,
+    closed by the number of vertices reached.
     """
-    label = np.full(n_vertices, -1, np.int32)
-    queue = np.empty(n_vertices, np.int32)
-    starts = np.empty(n_vertices + 1, np.int64)
-    n_pieces = 0
-    labelled = 0
-    for root in range(n_vertices):
-        if label[root] >= 0 or pointers[root + 1] == pointers[root]:
+    n_vertices = pointers.size - 1
+    order = np.empty(n_vertices, np.int32)
+    parents = np.empty(n_vertices, np.int32)
+    starts = np.empty(roots.size + 1, np.int64)
+    seen = np.zeros(n_vertices, np.bool_)
+    n_trees, bottom, top = 0, 0, 0
+    for root in roots:
+        if seen[root]:
             continue
-        starts[n_pieces] = labelled
-        n_pieces += 1
-        queue[labelled] = root
-        label[root] = labelled
-        head = labelled
-        labelled += 1
-        while head < labelled:
-            v = queue[head]
-            head += 1
+        seen[root] = True
+        order[top], parents[top], starts[n_trees] = root, -1, top
+        n_trees, top = n_trees + 1, top + 1
+        while bottom < top:
+            v = order[bottom]
             for t in range(pointers[v], pointers[v + 1]):
                 u = neighbors[t]
-                if label[u] < 0:
-                    label[u] = labelled
-                    queue[labelled] = u
-                    labelled += 1
-    starts[n_pieces] = labelled
-    return label, starts[: n_pieces + 1].copy()
+                if not seen[u]:
+                    seen[u] = True
+                    order[top], parents[top] = u, bottom
+                    top += 1
+            bottom += 1
+    starts[n_trees] = top
+    return order[:top], parents[:top], starts[: n_trees + 1].copy()

@@ -115,13 +115,8 @@ def supernode_tails(starts, ends, later_pointers, later_rows, n_positions, contr
         if control[STOP]:
             break
         begin = top
-        needed = later_pointers[ends[s]] - later_pointers[starts[s]]
-        child = first_child[s]
-        while child >= 0:
-            needed += tail_pointers[child + 1] - tail_pointers[child]
-            child = next_child[child]
-        if top + needed > tails.size:
-            tails = grow(tails, 2 * tails.size + needed)
+        if top + n_positions > tails.size:
+            tails = grow(tails, 2 * tails.size + n_positions)
         for j in range(starts[s], ends[s]):
             for t in range(later_pointers[j], later_pointers[j + 1]):
                 row = later_rows[t]
@@ -285,13 +280,8 @@ def sparse_core(structure, elimination, conductances, control):
         if control[STOP]:
             break
         begin = top
-        needed = later_pointers[j + 1] - later_pointers[j]
-        s = waiting[j]
-        while s >= 0:
-            needed += tail_pointers[s + 1] - tail_pointers[s]
-            s = next_waiting[s]
-        if top + needed > capacity:
-            capacity = 2 * capacity + needed
+        if top + k > capacity:
+            capacity = 2 * capacity + k
             core_tails = grow(core_tails, capacity)
             core_heads = grow(core_heads, capacity)
             core_conductances = grow(core_conductances, capacity)

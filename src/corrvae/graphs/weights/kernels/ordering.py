@@ -408,24 +408,15 @@ def choose_cuts(piece_starts, ordering, budget):
     return Cuts(n_eliminated, core_sizes, seconds, sizes)
 
 
-@njit(cache=True, nogil=True)
 def cut_at_degree(piece_starts, ordering, largest_degree):
     """Cut every piece before the first pivot that is joined to more than `largest_degree` others, hubs left out.
 
-    That adds little fill. Seconds are not predicted, and bytes are those of the columns alone.
+    That adds little fill, so neither seconds nor bytes are predicted.
     """
-    _, pivot_sizes, pivot_tails, piece_pivots, piece_hubs = ordering
-    n_pieces = piece_starts.size - 1
-    n_eliminated = np.zeros(n_pieces, np.int64)
-    core_sizes = np.zeros(n_pieces, np.int64)
-    column_bytes = np.zeros(n_pieces, np.float64)
-    for piece in range(n_pieces):
-        core_sizes[piece] = piece_starts[piece + 1] - piece_starts[piece]
-        for pivot in range(piece_pivots[piece], piece_pivots[piece + 1]):
-            if pivot_tails[pivot] + pivot_sizes[pivot] - 1 > largest_degree:
-                break
-            n_eliminated[piece] += 1
-            core_sizes[piece] -= pivot_sizes[pivot]
-            tail = min(pivot_tails[pivot] + piece_hubs[piece], core_sizes[piece])
-            column_bytes[piece] += column_cost(pivot_sizes[pivot], tail)[1]
-    return Cuts(n_eliminated, core_sizes, np.zeros(n_pieces, np.float64), column_bytes)
+    begins, ends = ordering.piece_pivots[:-1], ordering.piece_pivots[1:]
+    too_large = np.flatnonzero(ordering.pivot_tails + ordering.pivot_sizes - 1 > largest_degree)
+    next_large = np.append(too_large, ends[-1])[np.searchsorted(too_large, begins)]
+    stops = np.minimum(next_large, ends)
+    n_before = np.concatenate([[0], np.cumsum(ordering.pivot_sizes)])
+    core_sizes = np.diff(piece_starts) - (n_before[stops] - n_before[begins])
+    return Cuts(stops - begins, core_sizes, np.zeros(begins.size), np.zeros(begins.size))

@@ -1,39 +1,7 @@
-"""Rooted forests as an order of the vertices, parents before children, and their blocks."""
+"""Blocks of rooted forests."""
 
 import numpy as np
 from numba import njit
-
-from corrvae.graphs.weights.kernels.adjacency import adjacency_lists
-
-
-@njit(cache=True, nogil=True)
-def breadth_first(n_vertices, tails, heads):
-    """Root every tree of a forest at its first vertex.
-
-    Return `order`, the vertices of all trees breadth first, and `parents`: the place in this order of each one's
-    parent, -1 for a root.
-    """
-    pointers, neighbors, _ = adjacency_lists(n_vertices, tails, heads)
-    order = np.empty(n_vertices, np.int32)
-    parents = np.empty(n_vertices, np.int32)
-    seen = np.zeros(n_vertices, np.bool_)
-    bottom, top = 0, 0
-    for root in range(n_vertices):
-        if seen[root]:
-            continue
-        seen[root] = True
-        order[top], parents[top] = root, -1
-        top += 1
-        while bottom < top:
-            v = order[bottom]
-            for t in range(pointers[v], pointers[v + 1]):
-                u = neighbors[t]
-                if not seen[u]:
-                    seen[u] = True
-                    order[top], parents[top] = u, bottom
-                    top += 1
-            bottom += 1
-    return order, parents
 
 
 @njit(cache=True, nogil=True)

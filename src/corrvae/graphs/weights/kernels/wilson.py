@@ -24,34 +24,6 @@ def _next_word(state):
 
 
 @njit(cache=True, nogil=True)
-def walk_order(pieces):
-    """Return each piece's vertex of highest degree, its root, first; the others breadth first from it."""
-    pointers, neighbors, piece_starts = pieces.pointers, pieces.neighbors, pieces.starts
-    n = pointers.size - 1
-    order = np.empty(n, np.int32)
-    seen = np.zeros(n, np.bool_)
-    for piece in range(piece_starts.size - 1):
-        root = piece_starts[piece]
-        for v in range(piece_starts[piece], piece_starts[piece + 1]):
-            if pointers[v + 1] - pointers[v] > pointers[root + 1] - pointers[root]:
-                root = v
-        head = piece_starts[piece]
-        top = head + 1
-        order[head] = root
-        seen[root] = True
-        while head < top:
-            v = order[head]
-            head += 1
-            for t in range(pointers[v], pointers[v + 1]):
-                u = neighbors[t]
-                if not seen[u]:
-                    seen[u] = True
-                    order[top] = u
-                    top += 1
-    return order
-
-
-@njit(cache=True, nogil=True)
 def alias_tables(pointers, values):
     """Return Walker's alias tables: a neighbour is drawn in proportion to conductance by one random word."""
     threshold = np.ones(values.size, np.float64)
