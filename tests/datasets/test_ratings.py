@@ -135,8 +135,6 @@ def test_every_form_of_epinions_is_read_alike(tmp_path, form):
 def test_other_files_are_not_epinions(tmp_path):
     with pytest.raises(DataFileError, match="no two users trust each other and have a product with 4 ratings"):
         epinions(written_epinions(tmp_path, "folder"), min_ratings=4)
-    with pytest.raises(ValueError, match="min_ratings must be at least 1"):
-        epinions(tmp_path, min_ratings=0)
     for content in ("1 x 1\n", "1 2\n", "", "1 2 3\n1 2\n"):
         (tmp_path / "trust_data.txt").write_text(content)
         with pytest.raises(DataFileError, match=r"trust_data\.txt is not as published, three numbers on each line"):

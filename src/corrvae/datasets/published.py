@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -143,21 +144,17 @@ def _members(root: Any, names: Sequence[str]) -> list[Any]:
 
 
 def _check(path: Path, publication: Publication, cure: str) -> None:
-    """Read all files of a data set, and raise if one is missing, damaged or not as published."""
     for name, md5 in publication.members.items():
-        digest = hashlib.md5(usedforsecurity=False)
         try:
             with open_member(path, [name]) as (_, stream):
-                while chunk := stream.read(1 << 20):
-                    digest.update(chunk)
+                found = hashlib.file_digest(stream, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
         except DataFileError as error:
             raise DataFileError(path, f"{error.problem}; {cure}") from error
-        if md5 is not None and digest.hexdigest() != md5:
-            raise DataFileError(path, f"{name} has MD5 {digest.hexdigest()}, as published it has {md5}; {cure}")
+        if md5 not in (None, found):
+            raise DataFileError(path, f"{name} has MD5 {found}, as published it has {md5}; {cure}")
 
 
 def _copy(name: str, publication: Publication, source: Path) -> Path:
-    """Copy a checked archive, or the files of a folder, into the cache."""
     _check(source, publication, "is this the right file?")
     place = cache_folder() / (f"{name}.zip" if zipfile.is_zipfile(source) else name)
     if place.suffix == ".zip":
@@ -174,7 +171,6 @@ def _copy(name: str, publication: Publication, source: Path) -> Path:
 
 def _download(name: str, publication: Publication, quiet: bool) -> Path:
     import pooch
-    import requests
 
     pooch.get_logger().setLevel("WARNING" if quiet else "INFO")
     is_folder = len(publication.addresses) > 1
@@ -185,12 +181,10 @@ def _download(name: str, publication: Publication, quiet: bool) -> Path:
         known = None if md5 is None else f"md5:{md5}"
         try:
             pooch.retrieve(address, known, fname=file.name, path=file.parent, downloader=downloader)
-        except requests.RequestException as error:
+        except OSError as error:
             raise DataFileError(file, f"{address} cannot be downloaded ({error}). {_CURE}") from error
         except ValueError as error:  # another MD5
             raise DataFileError(file, f"what {address} sent is not as published. {_CURE}") from error
-        except OSError as error:
-            raise DataFileError(file, f"it cannot be written ({error.strerror or error})") from error
     try:
         _check(place, publication, f"what was downloaded is not as published. {_CURE}")
     except DataFileError:

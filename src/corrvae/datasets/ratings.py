@@ -1,6 +1,5 @@
 """MovieLens and Epinions: who has rated what, and for Epinions who trusts whom."""
 
-import io
 import os
 import warnings
 from dataclasses import dataclass
@@ -74,12 +73,12 @@ def movielens(
     random_state : int, Generator or None
         Seed or generator of parts and halves.
     """
-    path = locate(source) if isinstance(source, str) and source in CATALOGUE else Path(source)
-    with open_member(path, ["ratings.dat", "ratings.csv"]) as (name, stream):
-        rated, movies = _read_movielens(path, name, stream)
+    rated, movies = _read_movielens(source, "userId", "movieId")
     matrix, users, movies = _rated_items(rated, movies, min_ratings, min_items=2)
     if not len(users):
-        raise DataFileError(path, f"no user has two movies with {min_ratings:,} ratings or more; lower min_ratings")
+        raise DataFileError(
+            Path(source), f"no user has two movies with {min_ratings:,} ratings or more; lower min_ratings"
+        )
     generator = np.random.default_rng(random_state)
     split = split_users(len(users), test=test, validation=validation, most_pairs=most_pairs, random_state=generator)
     return MovieLens(
@@ -106,9 +105,7 @@ def watched(
     min_items : int
         Users with fewer movies are left out.
     """
-    path = locate(source) if isinstance(source, str) and source in CATALOGUE else Path(source)
-    with open_member(path, ["ratings.dat", "ratings.csv"]) as (name, stream):
-        users, movies, ratings = _read_movielens(path, name, stream, with_ratings=True)
+    users, movies, ratings = _read_movielens(source, "userId", "movieId", "rating")
     liked = ratings >= min_rating
     return _rated_items(users[liked], movies[liked], 1, min_items)[0]
 
@@ -146,8 +143,6 @@ def _rated_items(
     users: Int[np.ndarray, " ratings"], items: Int[np.ndarray, " ratings"], min_ratings: int, min_items: int = 1
 ) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
     """Return the binary table of users and items that are rated often enough, and the ids of its rows and columns."""
-    if min_ratings < 1:
-        raise ValueError(f"min_ratings must be at least 1, but is {min_ratings}")
     user_ids, rows = np.unique(users, return_inverse=True)
     item_ids, columns = np.unique(items, return_inverse=True)
     shape = (len(user_ids), len(item_ids))
@@ -160,32 +155,31 @@ def _rated_items(
     return matrix[active], user_ids[active], item_ids[often]
 
 
-def _read_movielens(
-    path: Path, name: str, stream: io.BufferedIOBase, *, with_ratings: bool = False
-) -> list[Shaped[np.ndarray, " ratings"]]:
-    """Return users, movies and ratings of ``ratings.csv``, or of ``ratings.dat`` with lines like 1::1193::5::978300."""
+def _read_movielens(source: str | os.PathLike[str], *columns: str) -> list[Shaped[np.ndarray, " ratings"]]:
+    """Return columns of ``ratings.csv``, or of ``ratings.dat`` with lines like 1::1193::5::978300."""
     import pyarrow as pa
     from pyarrow import csv
 
-    is_csv = name == "ratings.csv"
-    names = None if is_csv else ["userId", "", "movieId", " ", "rating", "  ", "timestamp"]
-    types = {"userId": pa.int64(), "movieId": pa.int64()} | ({"rating": pa.float64()} if with_ratings else {})
-    try:
-        table = csv.read_csv(
-            stream,
-            csv.ReadOptions(column_names=names, block_size=1 << 23),
-            csv.ParseOptions(delimiter="," if is_csv else ":"),
-            csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise DataFileError(path, f"{name} is not as published ({str(error).splitlines()[0]})") from error
+    path = locate(source) if isinstance(source, str) and source in CATALOGUE else Path(source)
+    types = {name: pa.float64() if name == "rating" else pa.int64() for name in columns}
+    with open_member(path, ["ratings.dat", "ratings.csv"]) as (name, stream):
+        is_csv = name == "ratings.csv"
+        names = None if is_csv else ["userId", "", "movieId", " ", "rating", "  ", "timestamp"]
+        try:
+            table = csv.read_csv(
+                stream,
+                csv.ReadOptions(column_names=names, block_size=1 << 23),
+                csv.ParseOptions(delimiter="," if is_csv else ":"),
+                csv.ConvertOptions(column_types=types, include_columns=columns, null_values=[]),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise DataFileError(path, f"{name} is not as published ({str(error).splitlines()[0]})") from error
     if not table.num_rows:
         raise DataFileError(path, f"{name} holds no rows")
-    return [table.column(column).to_numpy() for column in types]
+    return [table.column(column).to_numpy() for column in columns]
 
 
 def _read_numbers(path: Path, name: str) -> Int[np.ndarray, "3 rows"]:
-    """Return the three columns of integers of a text with blanks between them."""
     with open_member(path, [name]) as (_, stream), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*input contained no data")
         try:

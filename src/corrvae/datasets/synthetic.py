@@ -41,8 +41,6 @@ def tree(
     so that every position is standard normal and neighbours correlate by tau. Features are Bernoulli; their logits are
     a network with one hidden layer of rectified units, standard normal weights and no biases.
 
-    Every position is standard normal, and neighbours correlate by tau.
-
     Examples
     --------
     >>> data = tree(50, 8, random_state=0)

@@ -60,12 +60,6 @@ def halve_users(
     "random-halves": each user's items are halved on their own; halves differ by one item at most, and a user with a
     single item has an empty half. "two-catalogues": the list of items is cut into two catalogues of equal size, the
     same for all users, and a half is what a user has of one; halves differ in size, and may be empty.
-
-    Examples
-    --------
-    >>> users = halve_users(np.ones((3, 4)), random_state=0)
-    >>> users.features.shape, users.graph
-    ((6, 4), CorrelationGraph(6 vertices, 3 edges))
     """
     table = sparse.csr_array(items, dtype=np.float32)
     table.sum_duplicates()
@@ -88,12 +82,6 @@ def split_users(
 
     `test` is the share of users for testing, `validation` that of the remaining users for choosing a model, rounded up.
     Both keep at most `most_pairs` users, drawn at random; the others are in no part.
-
-    Examples
-    --------
-    >>> parts = split_users(100, random_state=0)
-    >>> len(parts.train), len(parts.validation), len(parts.test)
-    (85, 5, 10)
     """
     for name, share in (("test", test), ("validation", validation)):
         if not 0 <= share < 1:
@@ -108,17 +96,20 @@ def split_users(
 def _draw(
     items: sparse.csr_array, rows: Int[np.ndarray, " rows"], generator: np.random.Generator, protocol: Protocol
 ) -> sparse.csr_array:
-    if protocol == "two-catalogues":
-        n_items = items.shape[1]  # pyright: ignore[reportOptionalSubscript]
-        catalogue = generator.permutation(n_items) % 2
-        drawn = sparse.csr_array(items[rows // 2])
-        kept = catalogue[drawn.indices] == np.repeat(rows % 2, np.diff(drawn.indptr))
-        indptr = np.concatenate([[0], np.cumsum(kept)])[drawn.indptr].astype(drawn.indptr.dtype)
-        return sparse.csr_array((drawn.data[kept], drawn.indices[kept], indptr), shape=drawn.shape)
-    from corrvae.datasets.halving_kernels import draw_halves
-
     users, place = np.unique(rows // 2, return_inverse=True)
-    total = int((items.indptr[users + 1] - items.indptr[users]).sum())
-    coins, draws = generator.random(len(users)), generator.random(total, dtype=np.float32)
-    halves = draw_halves(items.indptr, items.indices, items.data, users, place, rows % 2, coins, draws)
-    return sparse.csr_array(halves, shape=(len(rows), items.shape[1]))  # pyright: ignore[reportOptionalSubscript]
+    owned = sparse.csr_array(items[users])
+    counts = np.diff(owned.indptr)
+    if protocol == "two-catalogues":
+        catalogue = generator.permutation(owned.shape[1]) % 2  # pyright: ignore[reportOptionalSubscript]
+        sides = catalogue[owned.indices]
+    else:
+        # A random order of each user's entries: the first half of it is one side, and a coin rounds.
+        order = np.argsort(np.repeat(np.arange(len(users)), counts) + generator.random(owned.nnz))
+        n_first = (counts + generator.integers(0, 2, len(users))) // 2
+        sides = np.empty(owned.nnz, np.int64)
+        sides[order] = np.arange(owned.nnz) >= np.repeat(owned.indptr[:-1] + n_first, counts)
+    marks = sparse.csr_array((sides, owned.indices, owned.indptr), shape=owned.shape)
+    drawn = sparse.csr_array(owned[place])
+    kept = sparse.csr_array(marks[place]).data == np.repeat(rows % 2, np.diff(drawn.indptr))
+    indptr = np.concatenate([[0], np.cumsum(kept)])[drawn.indptr].astype(drawn.indptr.dtype)
+    return sparse.csr_array((drawn.data[kept], drawn.indices[kept], indptr), shape=drawn.shape)
