@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from corrvae.model import Posterior
+from corrvae.plots.facts import by_size, group_points
 from corrvae.scoring import nearest
 
 # Points up to which "auto" compares all pairs, and neighbours of each that make the graph.
@@ -25,12 +26,6 @@ def find_clusters(
     that graph weighs exp(-d_ij^2 / (s_i s_j)), where d^2 is the expected squared distance beyond the least there is and
     s_i the d of the seventh neighbour, so that dense and sparse regions count alike. "kmeans" groups the means. "auto"
     is spectral up to 20,000 points.
-
-    Examples
-    --------
-    >>> places = np.array([[0.0], [0.5], [1.0], [9.0], [9.5]])
-    >>> find_clusters(Posterior(places, np.full((5, 1), 0.1)), 2)[0].tolist()
-    [0, 0, 0, 1, 1]
     """
     if method not in ("auto", "spectral", "kmeans"):
         raise ValueError(f'method must be "auto", "spectral" or "kmeans", not {method!r}')
@@ -43,10 +38,10 @@ def find_clusters(
         graph, width = _neighbor_graph(points, n_clusters, progress)
         if graph is not None:
             route = f"spectral clustering of each point's {width} nearest neighbours"
-            return _by_size(_cut(graph, n_clusters, random_state)), route
+            return by_size(_cut(graph, n_clusters, random_state)), route
         if method == "spectral":
             raise ValueError("the points fall apart into more groups of neighbours than were asked for; use kmeans")
-    return _by_size(_group(points.mean, n_clusters, random_state)), "k-means of the means"
+    return group_points(points.mean, n_clusters, random_state=random_state), "k-means of the means"
 
 
 def _neighbor_graph(points: Posterior, n_clusters: int, progress: bool | None) -> tuple[sparse.csr_array | None, int]:
@@ -87,19 +82,3 @@ def _cut(graph: sparse.csr_array, n_clusters: int, random_state: int) -> Int[np.
             n_clusters, affinity="precomputed", n_init=_STARTS, random_state=random_state
         ).fit_predict(graph)
     return np.asarray(found, np.int64)
-
-
-def _group(rows: Float[np.ndarray, "points dim"], n_clusters: int, random_state: int) -> Int[np.ndarray, " points"]:
-    from sklearn.cluster import KMeans
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Number of distinct clusters")  # some groups stay empty
-        return KMeans(n_clusters, n_init=_STARTS, random_state=random_state).fit_predict(rows).astype(np.int64)  # pyright: ignore[reportArgumentType]
-
-
-def _by_size(labels: Int[np.ndarray, " points"]) -> Int[np.ndarray, " points"]:
-    """Number groups by size; of equal ones that of the first point comes first."""
-    _, first, group, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    place = np.empty(len(first), np.int64)
-    place[np.lexsort([first, -counts])] = np.arange(len(first))
-    return place[group]

@@ -25,6 +25,7 @@ TERMS = {
 _MIN_HELD_OUT, _MAX_PAIRS = 30, 5_000
 # Numbers of groups that are tried, and points by which they are judged.
 _MOST_GROUPS, _JUDGED = 12, 2_000
+_AS_JSON = bool | int | float | str | list | tuple | None
 
 
 def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
@@ -56,7 +57,9 @@ def describe(model: CorrelatedVAE) -> dict[str, dict[str, Any]]:
         },
         "training": training,
         "choices": {name: f"{as_words(value)}: {why}" for name, value, why in model.choices_},
-        "parameters": {name: _plain(value) for name, value in model.get_params().items()},
+        "parameters": {
+            name: value if isinstance(value, _AS_JSON) else repr(value) for name, value in model.get_params().items()
+        },
     }
 
 
@@ -93,6 +96,11 @@ def group_points(
         quality = silhouette_score(embedding[judged], found[judged]) if count is None else 0.0
         if quality > best:
             best, groups = quality, found
+    return by_size(np.asarray(groups))
+
+
+def by_size(groups: Int[np.ndarray, " points"]) -> Int[np.ndarray, " points"]:
+    """Number groups by size from 0."""
     order = np.argsort(-np.bincount(groups), kind="stable")
     return np.argsort(order)[groups]
 
@@ -128,13 +136,7 @@ def score_links(model: CorrelatedVAE, generator: np.random.Generator) -> LinkSco
 
 
 def as_words(value: Any) -> str:
-    """Return a fact as people write it.
-
-    Examples
-    --------
-    >>> as_words(12000), as_words(True), as_words([0.5, None]), as_words({"a": 1})
-    ('12,000', 'yes', '0.5, none', 'a 1')
-    """
+    """Return a fact as people write it."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, Mapping):
@@ -147,10 +149,3 @@ def as_words(value: Any) -> str:
 def _short(value: float) -> float | None:
     number = float(value)
     return float(f"{number:.9g}") if np.isfinite(number) else None
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it; an object by how Python shows it."""
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

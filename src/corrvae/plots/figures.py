@@ -21,14 +21,7 @@ _TAILS = 0.5  # percent of the scores at each end that may lie outside of the fr
 def draw_curves(
     curves: Mapping[str, tuple[Real[np.ndarray, " steps"], Real[np.ndarray, " steps"]]], *, title: str = ""
 ) -> Figure:
-    """Draw one quantity along the steps of training, one line for each name; values that are not finite are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> steps = np.arange(10)
-    >>> figure = draw_curves({"training": (steps, -1.0 / (steps + 1))}, title="Objective")
-    """
+    """Draw one quantity along the steps of training, a line for each name; values that are not finite are left out."""
     figure = Figure(figsize=_PANEL)
     axes = figure.add_subplot()
     late = []
@@ -110,14 +103,6 @@ def draw_balance(balance: Balance, *, n_covariates: int = 30) -> Figure:
     """Draw how far two sides differ in each covariate before and after matching: a love plot.
 
     The `n_covariates` that differed most before matching are shown; dotted lines are at differences of 0.1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from corrvae.model import Posterior
-    >>> from corrvae.scoring import match
-    >>> points = Posterior(np.arange(5.0)[:, None], np.ones((5, 1)))
-    >>> figure = draw_balance(match(points, [1, 3], [0, 2, 4], "mean_distance").balance(points.mean))
     """
     size = np.nan_to_num(np.abs(balance.before), posinf=np.inf)
     shown = np.argsort(-size, kind="stable")[:n_covariates][::-1]
@@ -137,13 +122,7 @@ def draw_balance(balance: Balance, *, n_covariates: int = 30) -> Figure:
 
 
 def short_number(value: float, _position: object = None) -> str:
-    """Return three digits that fit beside a small panel: 30k, 1.5M, -120.
-
-    Examples
-    --------
-    >>> short_number(30_000), short_number(0.25)
-    ('30k', '0.25')
-    """
+    """Return three digits that fit beside a small panel: 30k, 1.5M, -120."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{letter}".replace("-", "\N{MINUS SIGN}")

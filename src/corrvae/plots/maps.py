@@ -30,11 +30,6 @@ def draw_map(
 
     They are coloured by `values`, None where one is not known. Numbers of more than eight different values get a scale.
     All else are groups: the eight largest get a colour, the others are grey.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> figure = draw_map(np.eye(2), ["Rome", "Oslo"], edges=np.array([[0, 1]]), title="town")
     """
     low, high = _frame(places)
     height = _WIDTH * float(np.clip((high[1] - low[1]) / (high[0] - low[0]), 0.5, 1.1))

@@ -1,12 +1,10 @@
 """The look of all figures, and the two ways out: a picture file, or a data URI inside a page."""
 
+import os
 import warnings
 from base64 import b64encode
-from collections.abc import Callable
-from functools import wraps
 from io import BytesIO
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import matplotlib.style
 from cycler import cycler
@@ -42,34 +40,20 @@ _STYLE: dict[str, Any] = {
 }
 _DPI = 160
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def styled(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Run a drawing function in the style of this room, whatever is in the user's own matplotlibrc."""
-
-    @wraps(function)
-    def draw(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with matplotlib.style.context(["default", _STYLE]):
-            return function(*args, **kwargs)
-
-    return draw
+# The style of this room around a function that draws, whatever is in the user's own matplotlibrc.
+styled = matplotlib.style.context(["default", _STYLE])
 
 
 @styled
+def save_figure(figure: Figure, path: str | os.PathLike[str] | BytesIO, **options: Any) -> None:
+    """Write a figure to a file; its suffix (png, svg, pdf) is the format. `options` are those of ``Figure.savefig``."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(path, dpi=_DPI, **options)
+
+
 def svg_uri(figure: Figure) -> str:
     """Return a figure as an SVG data URI, for the ``src`` of an ``<img>``; the same figure gives the same text."""
     file = BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format="svg", dpi=_DPI, metadata={"Date": None})
+    save_figure(figure, file, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + b64encode(file.getvalue()).decode("ascii")
-
-
-@styled
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file; its suffix (png, svg, pdf) is the format."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(path, dpi=_DPI)

@@ -2,6 +2,7 @@
 
 import os
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -39,16 +40,6 @@ def write_explorer(
     The model has at most 200,000 points; `serve_explorer` shows more. `labels` are columns to show and to colour by: a
     value for each point, None if it is not known. Groups are by k-means of the means, by default from 2 to 12 with the
     best silhouette. The layout is a spring layout of the nearest "neighbors", "pca", or "umap" if it is there.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(9))
-    >>> with TemporaryDirectory() as folder:
-    ...     write_explorer(model, f"{folder}/map.html", title="Nine points")
-    ...     "<title>Nine points</title>" in Path(f"{folder}/map.html").read_text()
-    True
     """
     from corrvae.io import replace_file
 
@@ -110,7 +101,11 @@ def describe_points(
         "features": names,
         "signed": not model.model_.likelihood.non_negative,
         "clusters": [
-            {"name": _name(names, row, amount), "features": row.tolist(), "amounts": _round(amount)}
+            {
+                "name": _name(names, row, amount),
+                "features": row.tolist(),
+                "amounts": [float(f"{value:.4g}") for value in amount],
+            }
             for row, amount in zip(features, amounts, strict=True)
         ],
         "columns": columns,
@@ -183,11 +178,7 @@ def _column(name: str, values: Sequence[Any]) -> tuple[dict[str, Any], np.ndarra
     if numbers and len(numbers) >= len(known) and len(set(known)) > _MOST_GROUPS:
         return {"name": name, "kinds": None}, np.array([np.nan if v is None else v for v in values], np.float32)
     texts = [None if value is None or value != value else str(value) for value in values]
-    counts: dict[str, int] = {}
-    for text in texts:
-        if text is not None:
-            counts[text] = counts.get(text, 0) + 1
-    kinds = sorted(counts, key=lambda text: -counts[text])
+    kinds = [text for text, _ in Counter(text for text in texts if text is not None).most_common()]
     place: dict[str | None, int] = {text: number for number, text in enumerate(kinds)}
     return {"name": name, "kinds": kinds}, np.array([place.get(text, -1) for text in texts], np.int32)
 
@@ -198,10 +189,6 @@ def _name(names: list[str], features: Int[np.ndarray, " shown"], amounts: Float[
         names[feature] if amount > 0 else f"little {names[feature]}"
         for feature, amount in zip(features[:2].tolist(), amounts[:2].tolist(), strict=True)
     )
-
-
-def _round(values: Float[np.ndarray, " shown"]) -> list[float]:
-    return [float(f"{value:.4g}") for value in values.tolist()]
 
 
 def describe_group(guide: Guide, members: Int[np.ndarray, " members"]) -> dict[str, np.ndarray]:

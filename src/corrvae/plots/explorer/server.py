@@ -31,13 +31,6 @@ def serve_explorer(
 
     Port 0 takes a free one, `server_port` of what is returned. The layout "neighbors" computes the neighbours of all
     points at the start; the rest is as in `write_explorer`.
-
-    Examples
-    --------
-    >>> server = serve_explorer(CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(9)))
-    >>> server.server_address[0]
-    '127.0.0.1'
-    >>> server.server_close()
     """
     guide = Guide(model, random_state=random_state)
     neighbors = guide.near().neighbors if layout == "neighbors" else None
