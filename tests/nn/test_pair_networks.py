@@ -11,7 +11,6 @@ from corrvae.nn import (
     PairPerceptron,
     pair_networks,
 )
-from support.rows import sparse_rows
 
 
 class Product(PairNetwork):
@@ -167,8 +166,6 @@ def test_metric_reads_means_and_its_gradient_reaches_them():
     )
     with pytest.raises(ValueError, match="have 6 columns, but the network was built for 3"):
         network.prepare(DenseRows(torch.zeros(2, 6, dtype=torch.float64)))
-    with pytest.raises(TypeError, match="got SparseRows"):
-        network.prepare(sparse_rows(torch.eye(3).numpy()))
 
 
 def test_a_network_of_ones_own_gets_blocks():

@@ -12,7 +12,7 @@ def sparse_rows(matrix: sparse.csr_array, dtype: torch.dtype = torch.float64) ->
     """Return a CSR matrix as a batch."""
     matrix = sparse.csr_array(matrix)
     columns, offsets = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indices, matrix.indptr))
-    return SparseRows(torch.from_numpy(matrix.data).to(dtype), SparsePattern(columns, offsets, matrix.shape[1]))
+    return SparseRows(torch.from_numpy(matrix.data).to(dtype), pattern=SparsePattern(columns, offsets, matrix.shape[1]))
 
 
 @st.composite

@@ -87,12 +87,6 @@ class InputTransform(nn.Module):
 
     ``"binary"`` replaces non-zeros by 1; ``"l2"`` scales each row to length 1 (a row of zeros stays zero); ``"log1p"``
     takes sign(x) log(1 + |x|).
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows
-    >>> InputTransform("l2")(DenseRows(torch.tensor([[3.0, 4.0]]))).dense()
-    tensor([[0.6000, 0.8000]])
     """
 
     def __init__(self, normalize: str = "none", *, dropout: float = 0.0) -> None:

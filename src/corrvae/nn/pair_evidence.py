@@ -21,16 +21,6 @@ class PairEvidence(nn.Module):
     phi are the features of `corrvae.graphs.PairFeatures`, brought to mean 0 and standard deviation 1. s is the log-odds
     of a link, up to a constant. c_k is positive: a likelier link has a larger correlation in every latent dimension. f
     is fitted by `start` and then kept; b and c are trained with the encoder.
-
-    Examples
-    --------
-    >>> network = PairEvidence(4)
-    >>> phi = torch.rand(3, len(NAMES))
-    >>> s = network(phi)
-    >>> torch.allclose(s, network(phi[:, EXCHANGED]))
-    True
-    >>> network.pre_activation(s).shape
-    torch.Size([3, 4])
     """
 
     mean: Tensor
@@ -77,11 +67,5 @@ class PairEvidence(nn.Module):
 
 
 def competition(s: Float[Tensor, "rows candidates"], is_open: Tensor) -> Float[Tensor, " rows"]:
-    """-log of the softmax of the first candidate among the open ones.
-
-    Examples
-    --------
-    >>> competition(torch.zeros(1, 4), torch.tensor([[True, True, True, False]])).exp()
-    tensor([3.])
-    """
+    """-log of the softmax of the first candidate among the open ones."""
     return torch.logsumexp(s.masked_fill(~is_open, -torch.inf), dim=1) - s[:, 0]

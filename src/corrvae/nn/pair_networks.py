@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from corrvae.nn.layers import RowsLinear, check_columns, check_widths, perceptron, uniform_parameter
-from corrvae.nn.rows import DenseRows, Rows
+from corrvae.nn.rows import Rows
 
 Prepared = Float[Tensor, "vertices width"]
 Positions = Int[Tensor, " pairs"]
@@ -31,14 +31,6 @@ class PairNetwork(nn.Module, ABC):
 
     With `reads_means`, `prepare` receives the encoder's means in place of the features; the gradient then reaches the
     encoder.
-
-    Examples
-    --------
-    >>> from corrvae.nn import DenseRows, PairPerceptron
-    >>> network = PairPerceptron(5, 2, hidden=(8,))
-    >>> prepared = network.prepare(DenseRows(torch.rand(3, 5)))
-    >>> network.block(prepared[:1], prepared).shape
-    torch.Size([1, 3, 2])
     """
 
     n_components: int
@@ -216,9 +208,7 @@ class PairMetric(PairNetwork):
     def prepare(self, rows: Rows) -> Prepared:
         """Return the image of each mean."""
         check_columns(rows, self.n_components)
-        if not isinstance(rows, DenseRows):
-            raise TypeError(f"PairMetric reads the encoder's means as DenseRows, got {type(rows).__name__}")
-        return self.image(rows.values)
+        return self.image(rows.dense())
 
     def pre_activation(self, prepared: Prepared, first: Positions, second: Positions) -> Pairs:
         """Return a for the pairs (first, second) of positions in `prepared`."""

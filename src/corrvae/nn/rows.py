@@ -7,7 +7,7 @@ never made dense.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -33,6 +33,7 @@ DENSITY_LIMIT = 0.25
 _SAMPLED_ROWS = 4096
 
 
+@dataclass(frozen=True, eq=False)
 class Rows(ABC):
     """A batch of feature rows.
 
@@ -40,8 +41,8 @@ class Rows(ABC):
     is then 0), and None if none is. Entries that a sparse batch does not store are observed zeros.
     """
 
-    values: Tensor
-    observed: Tensor | None
+    values: Float[Tensor, "..."]
+    observed: Bool[Tensor, "..."] | None = None
 
     @property
     @abstractmethod
@@ -53,41 +54,50 @@ class Rows(ABC):
         """Return ``rows @ weight + bias``, differentiable in weight and bias."""
 
     @abstractmethod
-    def map(self, function: Entrywise) -> "Rows":
-        """Apply a function with f(0) = 0 to every entry."""
-
-    @abstractmethod
     def scale(self, factors: Float[Tensor, " rows"]) -> "Rows":
         """Multiply each row by its factor."""
 
     @abstractmethod
-    def sums(self, function: Entrywise | None = None) -> Float[Tensor, " rows"]:
-        """Return the sum of each row, of f(entry) if a function with f(0) = 0 is given."""
+    def sum_entries(self, entries: Float[Tensor, "..."]) -> Float[Tensor, " rows"]:
+        """Return the sum over each row of one number for each of `values`."""
+
+    @abstractmethod
+    def take(self, matrix: Float[Tensor, "rows features"]) -> Float[Tensor, "..."]:
+        """Return the elements of a matrix at the positions of `values`."""
 
     @abstractmethod
     def __getitem__(self, rows: slice) -> "Rows":
         """Return consecutive rows, without copying."""
 
     @abstractmethod
-    def mask_missing(self) -> "Rows":
-        """Mark NaN entries as missing: their value becomes 0 and `observed` False."""
-
-    @abstractmethod
     def dense(self) -> Float[Tensor, "rows features"]:
         """Return the batch as a matrix."""
 
-    @abstractmethod
+    def map(self, function: Entrywise) -> "Rows":
+        """Apply a function with f(0) = 0 to every entry."""
+        return replace(self, values=function(self.values))
+
+    def sums(self, function: Entrywise | None = None) -> Float[Tensor, " rows"]:
+        """Return the sum of each row, of f(entry) if a function with f(0) = 0 is given."""
+        return self.sum_entries(self.values if function is None else function(self.values))
+
+    def mask_missing(self) -> "Rows":
+        """Mark NaN entries as missing: their value becomes 0 and `observed` False."""
+        missing = self.values.isnan()
+        return replace(self, values=self.values.masked_fill(missing, 0.0), observed=~missing)
+
     def to(self, target: torch.device | torch.dtype) -> "Rows":
         """Move the batch to a device, or convert its values to a type."""
+        observed = self.observed
+        if observed is not None and not isinstance(target, torch.dtype):
+            observed = observed.to(target)
+        return replace(self, values=self.values.to(target), observed=observed)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class DenseRows(Rows):
     """A batch of rows as a matrix."""
-
-    values: Float[Tensor, "rows features"]
-    observed: Bool[Tensor, "rows features"] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,33 +108,24 @@ class DenseRows(Rows):
         """Return ``rows @ weight + bias``."""
         return torch.addmm(bias, self.values, weight)
 
-    def map(self, function: Entrywise) -> "DenseRows":
-        """Apply a function with f(0) = 0 to every entry."""
-        return replace(self, values=function(self.values))
-
-    def scale(self, factors: Float[Tensor, " rows"]) -> "DenseRows":
+    def scale(self, factors: Float[Tensor, " rows"]) -> Rows:
         """Multiply each row by its factor."""
-        return replace(self, values=self.values * factors[:, None])
+        return self.map(lambda values: values * factors[:, None])
 
-    def sums(self, function: Entrywise | None = None) -> Float[Tensor, " rows"]:
-        """Return the sum of each row, of f(entry) if a function is given."""
-        return (self.values if function is None else function(self.values)).sum(1)
+    def sum_entries(self, entries: Float[Tensor, "rows features"]) -> Float[Tensor, " rows"]:
+        """Return the sum of each row."""
+        return entries.sum(1)
+
+    def take(self, matrix: Float[Tensor, "rows features"]) -> Float[Tensor, "rows features"]:
+        """Return the matrix itself."""
+        return matrix
 
     def __getitem__(self, rows: slice) -> "DenseRows":
         return DenseRows(self.values[rows], None if self.observed is None else self.observed[rows])
 
-    def mask_missing(self) -> "DenseRows":
-        """Mark NaN entries as missing."""
-        missing = self.values.isnan()
-        return DenseRows(self.values.masked_fill(missing, 0.0), ~missing)
-
     def dense(self) -> Float[Tensor, "rows features"]:
-        """Return the matrix itself."""
+        """Return the batch as a matrix."""
         return self.values
-
-    def to(self, target: torch.device | torch.dtype) -> "DenseRows":
-        """Move the batch to a device, or convert its values to a type."""
-        return DenseRows(self.values.to(target), _move_mask(self.observed, target))
 
 
 @final
@@ -173,19 +174,9 @@ class SparsePattern:
 @final
 @dataclass(frozen=True, eq=False)
 class SparseRows(Rows):
-    """A batch of rows as their stored entries.
+    """A batch of rows as their stored entries."""
 
-    Examples
-    --------
-    >>> pattern = SparsePattern(torch.tensor([0, 2, 1]), torch.tensor([0, 2, 3]), 3)
-    >>> SparseRows(torch.tensor([1.0, 2.0, 3.0]), pattern).dense()
-    tensor([[1., 0., 2.],
-            [0., 3., 0.]])
-    """
-
-    values: Float[Tensor, " entries"]
-    pattern: SparsePattern
-    observed: Bool[Tensor, " entries"] | None = None
+    pattern: SparsePattern = field(kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -201,17 +192,9 @@ class SparseRows(Rows):
         """Return ``rows @ weight + bias``: each row gathers and sums the weights of its stored entries."""
         return _SparseProduct.apply(weight, self).add_(bias)  # pyright: ignore
 
-    def map(self, function: Entrywise) -> "SparseRows":
-        """Apply a function with f(0) = 0 to every entry."""
-        return SparseRows(function(self.values), self.pattern, self.observed)
-
-    def scale(self, factors: Float[Tensor, " rows"]) -> "SparseRows":
+    def scale(self, factors: Float[Tensor, " rows"]) -> Rows:
         """Multiply each row by its factor."""
-        return SparseRows(self.values * factors.index_select(0, self.pattern.row_of), self.pattern, self.observed)
-
-    def sums(self, function: Entrywise | None = None) -> Float[Tensor, " rows"]:
-        """Return the sum of each row, of f(entry) if a function is given."""
-        return self.sum_entries(self.values if function is None else function(self.values))
+        return self.map(lambda values: values * factors.index_select(0, self.pattern.row_of))
 
     def sum_entries(self, entries: Float[Tensor, " entries"]) -> Float[Tensor, " rows"]:
         """Return the sum over each row of one number for each stored entry."""
@@ -226,12 +209,8 @@ class SparseRows(Rows):
         offsets = self.pattern.offsets[start : stop + 1]
         entries = slice(int(offsets[0]), int(offsets[-1]))
         pattern = SparsePattern(self.pattern.columns[entries], offsets - offsets[0], self.shape[1])
-        return SparseRows(self.values[entries], pattern, None if self.observed is None else self.observed[entries])
-
-    def mask_missing(self) -> "SparseRows":
-        """Mark stored NaN entries as missing."""
-        missing = self.values.isnan()
-        return SparseRows(self.values.masked_fill(missing, 0.0), self.pattern, ~missing)
+        observed = None if self.observed is None else self.observed[entries]
+        return SparseRows(self.values[entries], observed, pattern=pattern)
 
     def dense(self) -> Float[Tensor, "rows features"]:
         """Return the batch as a matrix."""
@@ -239,10 +218,10 @@ class SparseRows(Rows):
         matrix.view(-1)[self.pattern.flat] = self.values
         return matrix
 
-    def to(self, target: torch.device | torch.dtype) -> "SparseRows":
+    def to(self, target: torch.device | torch.dtype) -> Rows:
         """Move the batch to a device, or convert its values to a type."""
         pattern = self.pattern if isinstance(target, torch.dtype) else self.pattern.to(target)
-        return SparseRows(self.values.to(target), pattern, _move_mask(self.observed, target))
+        return replace(super().to(target), pattern=pattern)
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -271,10 +250,6 @@ def _gather_sum(table: Tensor, indices: Tensor, offsets: Tensor, factors: Tensor
     )
 
 
-def _move_mask(observed: Tensor | None, target: torch.device | torch.dtype) -> Tensor | None:
-    return observed if observed is None or isinstance(target, torch.dtype) else observed.to(target)
-
-
 @final
 class FeatureTable:
     """All features, from which batches of rows are picked: sparse or dense ones, by the table's density.
@@ -285,14 +260,6 @@ class FeatureTable:
 
     `missing`: NaN means a missing entry, in a sparse matrix a stored one. `rows` are those of X that make up the table,
     read in place, so that several tables can share a matrix. `scaling` is applied to the rows of a batch.
-
-    Examples
-    --------
-    >>> table = FeatureTable(sparse.csr_array(np.eye(20)))
-    >>> table.rows(np.array([3, 5])).shape
-    (2, 20)
-    >>> FeatureTable(np.eye(20), rows=np.array([7, 3])).shape
-    (2, 20)
     """
 
     def __init__(
@@ -356,7 +323,7 @@ def _sparse_batch(picked: sparse.csr_array, scaling: Scaling, n_columns: int) ->
     scaled: Any = scaling(picked)
     columns, offsets = (torch.from_numpy(part.astype(np.int64)) for part in (scaled.indices, scaled.indptr))
     values = torch.from_numpy(scaled.data.astype(np.float32))
-    return SparseRows(values, SparsePattern(columns, offsets, n_columns))
+    return SparseRows(values, pattern=SparsePattern(columns, offsets, n_columns))
 
 
 def _density(matrix: np.ndarray | sparse.csr_array) -> float:

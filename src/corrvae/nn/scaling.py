@@ -18,13 +18,6 @@ class Scaling:
     Counts stay as they are ("raw"), become 1 ("presence") or log(1 + x), perhaps divided by a scale ("log"). Real
     columns are standardised, (x - location) / scale; in sparse batches only divided by their scale, so that zeros stay
     zeros.
-
-    Examples
-    --------
-    >>> Scaling("log")(np.array([[0.0, np.e - 1.0]]))
-    array([[0., 1.]], dtype=float32)
-    >>> Scaling(location=np.array([1.0]), scale=np.array([2.0]))(np.array([[5.0]]))
-    array([[2.]])
     """
 
     counts: Counts = "raw"

@@ -114,22 +114,17 @@ class EntrywiseLikelihood(Likelihood):
 
     def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:
         """Return the log-probability of each row of `target`, without its missing entries."""
-        if isinstance(target, SparseRows):
-            return self._sparse_log_prob(outputs, target)
-        entries = self.entry_log_prob(outputs, target.values, slice(None))
+        columns = target.pattern.columns if isinstance(target, SparseRows) else slice(None)
+        entries = self.entry_log_prob(target.take(outputs), target.values, columns)
         if target.observed is not None:
             entries = entries.masked_fill(~target.observed, 0.0)
-        return entries.sum(1)
-
-    def _sparse_log_prob(self, outputs: Tensor, target: SparseRows) -> Tensor:
-        """Add the entries that are not stored, which are zeros, and those that are."""
-        stored = self.entry_log_prob(target.take(outputs), target.values, target.pattern.columns)
-        if target.observed is not None:
-            stored = stored.masked_fill(~target.observed, 0.0)
-        zeros = self.entry_log_prob(outputs, outputs.new_zeros(()), slice(None))
-        # Not a difference of two sums, which would cancel the digits where a stored value is far from zero.
-        zeros = zeros.reshape(-1).index_fill(0, target.pattern.flat, 0.0).view_as(zeros)
-        return zeros.sum(1) + target.sum_entries(stored)
+        sums = target.sum_entries(entries)
+        if isinstance(target, SparseRows):  # entries that are not stored are zeros
+            zeros = self.entry_log_prob(outputs, outputs.new_zeros(()), slice(None))
+            # Not a difference of two sums, which would cancel the digits where a stored value is far from zero.
+            zeros = zeros.reshape(-1).index_fill(0, target.pattern.flat, 0.0).view_as(zeros)
+            sums = zeros.sum(1) + sums
+        return sums
 
 
 def to_numpy(values: Tensor) -> np.ndarray:

@@ -4,10 +4,9 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from corrvae.nn.likelihoods.base import Likelihood, Outputs, RowNumbers, from_numpy, to_numpy
-from corrvae.nn.rows import Rows, SparseRows
+from corrvae.nn.rows import Rows
 
 # An output that leaves a feature no probability. Minus infinity would make the softmax of a row without any observed
 # feature NaN.
@@ -34,13 +33,11 @@ class Multinomial(Likelihood):
 
     def log_prob(self, outputs: Outputs, target: Rows) -> RowNumbers:
         """Return the log-probability of each row of `target`, without its missing entries."""
-        missing = None if target.observed is None else _missing(target, target.observed)
-        if missing is not None:
-            outputs = outputs.masked_fill(missing, _NEVER)
-        log_probabilities = outputs.log_softmax(1)
-        if isinstance(target, SparseRows):  # the value of a missing entry is 0, as is its product with about -1e30
-            return target.sum_entries(target.take(log_probabilities) * target.values)
-        return (log_probabilities * target.values).sum(1)
+        if target.observed is not None:
+            missing = (~target.observed).to(outputs.dtype)
+            outputs = outputs.masked_fill(target.map(lambda _: missing).dense() > 0, _NEVER)
+        # the value of a missing entry is 0, as is its product with about -1e30
+        return target.sum_entries(target.take(outputs.log_softmax(1)) * target.values)
 
     def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
         """Return the expected counts, or the probabilities if no totals are given."""
@@ -52,12 +49,3 @@ class Multinomial(Likelihood):
         draws = np.ones(len(outputs), dtype=np.int64) if totals is None else np.rint(to_numpy(totals)).astype(np.int64)
         probabilities = to_numpy(outputs.double().softmax(1))
         return from_numpy(generator.multinomial(draws, probabilities), outputs)
-
-
-def _missing(target: Rows, observed: Tensor) -> Tensor:
-    """Return a mask over rows and columns that is True where the target is missing."""
-    if not isinstance(target, SparseRows):
-        return ~observed
-    mask = observed.new_zeros(target.shape)
-    mask.view(-1)[target.pattern.flat] = ~observed
-    return mask
