@@ -76,14 +76,6 @@ def calibrate(
 
     `prior` is as in `LinkCalibration`. The method "logistic" has log-odds linear in the score, and constant if links do
     not have the better scores; "isotonic" is any monotone function, and needs a thousand links or more.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> linked, unlinked = rng.normal(1.0, 1.0, 5000), rng.normal(-1.0, 1.0, 5000)
-    >>> probability = calibrate(linked, unlinked, metric="log_odds", larger_is_better=True, prior=0.5)
-    >>> probability(np.array([0.0, 1.0])).round(1)  # truly 1/2 and 1 / (1 + exp(-2))
-    array([0.5, 0.9])
     """
     if min(len(linked), len(unlinked)) < 2:
         raise ValueError(

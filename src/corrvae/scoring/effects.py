@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 from scipy import sparse, stats
-from sklearn.linear_model import LinearRegression
 
 
 @final
@@ -135,18 +134,6 @@ class Effect:
             f"Effect({self.estimate:.4g}, {self.level:.0%} interval {low:.4g} to {high:.4g}, "
             f"{self.n_left:,} of {self.n_left + self.n_unmatched:,} left points)"
         )
-
-
-def predict(
-    outcome: Float[np.ndarray, " right"],
-    weights: Float[np.ndarray, " right"],
-    covariates: Float[np.ndarray, "right columns"],
-    sides: tuple[Float[np.ndarray, "_ columns"], Float[np.ndarray, "_ columns"]],
-) -> list[np.ndarray]:
-    """Predict the outcome of both sides without treatment, by least squares on the weighted right points."""
-    used = weights > 0
-    model = LinearRegression().fit(covariates[used], outcome[used], weights[used])
-    return [model.predict(side) for side in sides]
 
 
 def average_effect(

@@ -7,16 +7,16 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
+from sklearn.linear_model import LinearRegression
 
 from corrvae.graphs.ids import VertexIds, as_array, id_array, is_missing, object_array
 from corrvae.io import Features
 from corrvae.model.posterior import Posterior
-from corrvae.scoring.effects import Balance, Effect, as_numbers, average_effect, compare, predict
+from corrvae.scoring.effects import Balance, Effect, as_numbers, average_effect, compare
 from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
 from corrvae.scoring.results import OfPairs, score_table
 from corrvae.scoring.search import nearest, parts, score, score_matrix
@@ -162,8 +162,9 @@ class Matches(OfPairs):
                 raise ValueError(
                     f"{n_adjusted:,} covariates are too many for {(weights > 0).sum():,} right points; pass fewer"
                 )
-            expected = predict(right, weights, of_right, (of_left, of_right))
-            left, right = left - expected[0], right - expected[1]
+            used = weights > 0
+            expected = LinearRegression().fit(of_right[used], right[used], weights[used])
+            left, right = left - expected.predict(of_left), right - expected.predict(of_right)
         return average_effect(left, right, pairs, twins, level=level, n_adjusted=n_adjusted)
 
     def to_table(self) -> pa.Table:
@@ -194,35 +195,25 @@ def match(
     exact_on: Any = None,
     n_candidates: int | None = None,
     progress: bool | None = None,
-    device: str | torch.device | None = None,
 ) -> Matches:
-    """Pair each left point with right ones; parameters are those of `corrvae.CorrelatedVAE.match`.
-
-    Examples
-    --------
-    >>> points = Posterior(np.array([[0.0], [1.0], [0.1], [3.0]]), np.ones((4, 1)), ids=["a", "b", "c", "d"])
-    >>> found = match(points, ["a", "b"], ["c", "d"], "mean_distance", caliper=1.0)
-    >>> found.id_pairs.tolist(), found.unmatched
-    ([['a', 'c']], {'b': 'its possible partners have others', 'd': 'no partner within the caliper'})
-    """
+    """Pair each left point with right ones; parameters are those of `corrvae.CorrelatedVAE.match`."""
     metric = make_metric(metric)
     if ratio < 1:
         raise ValueError(f"ratio must be a positive number of right points, got {ratio}")
     sides = _Sides.of(points, left, right, exact_on, metric)
     limit = _caliper(sides, caliper)
     worst = np.inf if limit is None else metric.sign * limit
-    options: dict[str, Any] = {"progress": progress, "device": device}
-    near, near_scores = _nearest(sides.left, sides.right, metric, ratio + 1, **options)
+    near, near_scores = _nearest(sides.left, sides.right, metric, ratio + 1, progress=progress)
     if replace:
         chosen = (near >= 0) & (metric.sign * near_scores <= worst)
         chosen[:, ratio] = False
         pairs, scores, exact = np.stack([np.nonzero(chosen)[0], near[chosen]], axis=1), near_scores[chosen], True
     else:
-        options |= {"caliper": limit, "ratio": ratio, "n_candidates": n_candidates}
+        options: dict[str, Any] = {"caliper": limit, "ratio": ratio, "n_candidates": n_candidates}
         pairs, scores, exact = np.empty((0, 2), np.int64), np.empty(0), True
         for rows, columns in _groups(sides.left, sides.right):
             one, other = sides.left.take(rows).points, sides.right.take(columns).points
-            found, costs, is_best = assign(one, other, metric, **options)
+            found, costs, is_best = assign(one, other, metric, progress=progress, **options)
             pairs = np.concatenate([pairs, np.stack([rows[found[:, 0]], columns[found[:, 1]]], axis=1)])
             scores, exact = np.concatenate([scores, costs]), exact and is_best
         order = np.lexsort((pairs[:, 1], metric.sign * scores, pairs[:, 0]))
@@ -382,7 +373,7 @@ def _nearest(
     k: int,
     *,
     own: Int[np.ndarray, " queries"] | None = None,
-    **options: Any,
+    progress: bool | None = None,
 ) -> tuple[Int[np.ndarray, "queries k"], Float[np.ndarray, "queries k"]]:
     """Find the k best candidates of each query's kind; `own` is a candidate that each query leaves out."""
     positions, scores = np.full((len(queries.points), k), -1), np.full((len(queries.points), k), np.nan)
@@ -392,7 +383,7 @@ def _nearest(
             entries = np.ones(len(rows)), (np.arange(len(rows)), np.searchsorted(columns, own[rows]))
             exclude = csr_array(entries, shape=(len(rows), len(columns)))
         some, others = queries.take(rows).points, candidates.take(columns).points
-        found, scores[rows] = nearest(some, others, metric, k, exclude=exclude, **options)
+        found, scores[rows] = nearest(some, others, metric, k, exclude=exclude, progress=progress)
         positions[rows] = np.where(found >= 0, columns[found], -1)
     return positions, scores
 
@@ -413,7 +404,6 @@ def assign(
     ratio: int = 1,
     n_candidates: int | None = None,
     progress: bool | None = None,
-    device: str | torch.device | None = None,
 ) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"], bool]:
     """Match points of two sides, so that no right point is in two pairs and no left one in more than `ratio`.
 
@@ -435,9 +425,8 @@ def assign(
     shape = len(copies), len(right)
     if n_candidates is None and shape[0] * shape[1] > _MOST_PAIRS:
         n_candidates = _CANDIDATES
-    options: dict[str, Any] = {"progress": progress, "device": device}
     if n_candidates is None or n_candidates >= max(shape):
-        costs = metric.sign * score_matrix(copies, right, metric, **options).astype(np.float64)
+        costs = metric.sign * score_matrix(copies, right, metric, progress=progress).astype(np.float64)
         near = np.argwhere(np.abs(costs - worst) < _ROUNDING * np.abs(costs).max())
         costs[tuple(near.T)] = metric.sign * score(copies, right, metric, near)
         allowed = np.nonzero(costs <= worst)
@@ -446,7 +435,7 @@ def assign(
         pairs, exact = np.stack(linear_sum_assignment(gains, maximize=True), axis=1), True
         pairs = pairs[gains[tuple(pairs.T)] > 0]
     else:
-        allowed, costs, exact = _candidate_pairs(copies, right, metric, worst, n_candidates, **options)
+        allowed, costs, exact = _candidate_pairs(copies, right, metric, worst, n_candidates, progress)
         # A point whose partner is none of its `min(shape)` best could take one of those: not all of them are taken.
         exact |= n_candidates >= min(shape) and (ratio == 1 or shape[0] <= shape[1])
         gains = _gains(allowed[0], costs, ratio, min(shape))
@@ -475,12 +464,7 @@ def _gains(
 
 
 def _candidate_pairs(
-    left: Posterior,
-    right: Posterior,
-    metric: Metric,
-    worst: float,
-    n_candidates: int,
-    **options: Any,
+    left: Posterior, right: Posterior, metric: Metric, worst: float, n_candidates: int, progress: bool | None
 ) -> tuple[tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]], Float[np.ndarray, " pairs"], bool]:
     """Return each point's best candidates and their costs, and whether these are all pairs that may be.
 
@@ -491,7 +475,7 @@ def _candidate_pairs(
     for one, other, turned in ((left, right, False), (right, left, True)):
         # The larger side brings about as many pairs as the smaller one.
         k = min(-(-n_candidates * min(shape) // len(one)), len(other))
-        positions, scores = nearest(one, other, metric, k, **options)
+        positions, scores = nearest(one, other, metric, k, progress=progress)
         costs = metric.sign * scores
         rows = np.repeat(np.arange(len(one)), k)
         found.append((*((positions.ravel(), rows) if turned else (rows, positions.ravel())), costs.ravel()))
@@ -504,8 +488,8 @@ def _candidate_pairs(
     if len(taken) < min(shape) and len(alone) and len(free):
         if len(alone) * len(free) > _MOST_PAIRS:
             more = min(2 * n_candidates, min(shape))
-            return _candidate_pairs(left, right, metric, worst, more, **options)
-        scores = score_matrix(left.take(alone), right.take(free), metric, device=options["device"])
+            return _candidate_pairs(left, right, metric, worst, more, progress)
+        scores = score_matrix(left.take(alone), right.take(free), metric)
         costs = metric.sign * scores.ravel().astype(np.float64)
         places, costs = _distinct(
             [*found, (np.repeat(alone, len(free)), np.tile(free, len(alone)), costs)], shape[1], worst
