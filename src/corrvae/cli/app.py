@@ -12,7 +12,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, NoReturn, cast, final
@@ -28,26 +27,21 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_MEMORY = ("out of memory", "allocate memory", "not enough memory")
 # The base class of wrong options; typer exports only this subclass of it, and some versions carry their own click.
 _UsageError = cast(type[Exception], typer.BadParameter.__base__)
-_quiet = ContextVar("quiet", default=False)
+_logger = logging.getLogger("corrvae")
 
 
 @final
 class Commands(TyperGroup):
     """A group whose usage errors are one line on stderr, as all other errors."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
-        """Run a command and exit, unless the caller handles what is raised."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **kwargs)
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run a command and exit."""
         try:
-            with _broken_pipes_end_quietly():
-                code = super().main(*args, standalone_mode=False, **kwargs)
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
         except _UsageError as error:
             if type(error).__name__ != "NoArgsIsHelpError":  # then help has been shown
                 _print_error(_usage_sentence(error))
             code = BAD_INPUT
-        except typer.Exit as ended:
-            code = ended.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -81,31 +75,19 @@ _QUIET = keyword(
 
 
 def command(
-    group: typer.Typer = app,
-    name: str | None = None,
-    *,
-    interrupted: Callable[..., str] | None = None,
-    options: Sequence[Parameter] = (),
+    group: typer.Typer = app, name: str | None = None, *, options: Sequence[Parameter] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a function to the program; its parameters are the command's arguments and options, its docstring the help.
 
-    Errors inside become one sentence and an exit code. An option ``--quiet`` silences `notify` and warnings.
-    `interrupted` returns what to print after an interrupt, from the command's parameters. `options` are further ones,
-    for the function's ``**options``.
+    Errors inside become one sentence and an exit code. An option ``--quiet`` silences `notify`, warnings and the log.
+    `options` are further ones, for the function's ``**options``.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: Any, quiet: bool = False, **given: Any) -> None:
-            def sentence() -> str:
-                return "interrupted" if interrupted is None else interrupted(**given)
-
-            token = _quiet.set(quiet)
-            try:
-                with _errors_as_exits(sentence), _sigterm_as_interrupt(), _warnings_as_messages():
-                    function(*args, **given)
-            finally:
-                _quiet.reset(token)
+            with _errors_as_exits(), _sigterm_as_interrupt(), _messages(quiet):
+                function(*args, **given)
 
         own = [each for each in signature(function).parameters.values() if each.kind != Parameter.VAR_KEYWORD]
         run.__signature__ = Signature([*own, *options, _QUIET])  # pyright: ignore[reportAttributeAccessIssue]
@@ -116,14 +98,12 @@ def command(
 
 def notify(message: str) -> None:
     """Print a message on stderr, unless the command is quiet or another worker reports."""
-    if not _quiet.get() and is_main():
-        with suppress(OSError):  # a log that cannot be written is no reason to end training
-            typer.echo(message, err=True)
+    _logger.info("%s", message)
 
 
 def is_quiet() -> bool:
     """Return whether the command was called with --quiet."""
-    return _quiet.get()
+    return not _logger.isEnabledFor(logging.INFO)
 
 
 def is_main() -> bool:
@@ -136,11 +116,15 @@ def is_main() -> bool:
 
 
 @contextmanager
-def _errors_as_exits(interrupted: Callable[[], str]) -> Iterator[None]:
+def _errors_as_exits() -> Iterator[None]:
     """Turn errors into a sentence on stderr and an exit code."""
     try:
-        with _broken_pipes_end_quietly():
-            yield
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:  # the reader of the output, such as head, has gone
+        with suppress(OSError):  # what the stream still holds must not fail again when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from error
     except TrainingError as error:
         _fail(str(error), FAILED, error)
     except (CorrvaeError, ValueError, TypeError, OSError) as error:
@@ -156,19 +140,7 @@ def _errors_as_exits(interrupted: Callable[[], str]) -> Iterator[None]:
             raise
         _fail("there is not enough memory for this" + (f" ({problem})" if problem else ""), FAILED, error)
     except KeyboardInterrupt as error:
-        _fail(interrupted(), INTERRUPTED, error)
-
-
-@contextmanager
-def _broken_pipes_end_quietly() -> Iterator[None]:
-    """End the command without an error if the reader of its output, such as head, has gone."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        with suppress(OSError):  # what the stream still holds must not fail again when Python ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from error
+        _fail(str(error) or "interrupted", INTERRUPTED, error)
 
 
 @contextmanager
@@ -193,29 +165,29 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 
 
 @contextmanager
-def _warnings_as_messages() -> Iterator[None]:
-    """Print warnings, and what the library logs, as sentences."""
+def _messages(quiet: bool) -> Iterator[None]:
+    """Print what is logged on stderr, and log warnings; both only if not quiet."""
 
-    class Messages(logging.Handler):
+    class Printer(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            notify(record.getMessage())
+            if is_main():
+                _print_error(record.getMessage())
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, UserWarning) and "training was interrupted" not in str(message):
             notify(str(message))
 
-    logger, handler = logging.getLogger("corrvae"), Messages(logging.INFO)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    handler, level = Printer(), _logger.level
+    _logger.addHandler(handler)
+    _logger.setLevel(logging.CRITICAL if quiet else logging.INFO)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show
             yield
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+        _logger.removeHandler(handler)
+        _logger.setLevel(level)
 
 
 def _fail(sentence: str, code: int, cause: BaseException, *, everywhere: bool = False) -> NoReturn:
@@ -225,7 +197,7 @@ def _fail(sentence: str, code: int, cause: BaseException, *, everywhere: bool = 
 
 
 def _print_error(sentence: str) -> None:
-    with suppress(OSError):
+    with suppress(OSError):  # a log that cannot be written is no reason to end training
         typer.echo(" ".join(sentence.split()), err=True)
 
 

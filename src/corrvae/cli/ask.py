@@ -37,6 +37,7 @@ _ATLAS = "Write a map instead, .parquet: id, x, y, neighbors, as embedding-atlas
 _RUN = Parameter("run", Parameter.POSITIONAL_OR_KEYWORD, annotation=RunArgument)
 _OUT = keyword("out", OutOption, None)
 _READING = [
+    keyword("features", FeaturesOption, None),
     keyword("id_column", IdColumnOption, None),
     keyword("layout", LayoutOption, "auto"),
 ]
@@ -45,23 +46,28 @@ _READING = [
 def question(function: Callable[..., tuple[Any, dict[str, Any]]]) -> Callable[..., None]:
     """Add a command that asks a trained run for a table.
 
-    The function gets the model, the points X of ``--features`` (None: those of training) and its own options; it
-    returns the table, and facts that hold for all of it. Where to write, and how to read, are options of all.
+    The function gets the model and its own options; it returns the table, and facts that hold for all of it. Where to
+    write is an option of all. A parameter ``X`` adds the options that read points: ``--features`` and how (None: the
+    points of training).
     """
+    parameters = signature(function).parameters
+    own = [each.replace(kind=Parameter.KEYWORD_ONLY) for name, each in parameters.items() if name not in ("model", "X")]
+    reading = _READING if "X" in parameters else []
 
     @wraps(function)
-    def ask(
-        run: Path, out: Path | None, features: Path | None, id_column: Any, layout: Any, as_json: bool, **options: Any
-    ) -> None:
+    def ask(run: Path, out: Path | None, as_json: bool, **options: Any) -> None:
         check_out(out)
-        model, X = _open(run, features, id_column=id_column, layout=layout)
-        table, facts = function(model, X, **options)
+        from corrvae import load
+
+        model = load(run)
+        if reading:
+            path, how = options.pop("features"), {name: options.pop(name) for name in ("id_column", "layout")}
+            options["X"] = None if path is None else read_points(model, path, **how)
+        table, facts = function(model, **options)
         write_answer(table, out, as_json=as_json, **facts)
 
-    own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in [*signature(function).parameters.values()][2:]]
-    features = keyword("features", FeaturesOption, None)
     json = keyword("as_json", JsonOption, False)
-    ask.__signature__ = Signature([_RUN, *own, features, _OUT, *_READING, json])  # pyright: ignore
+    ask.__signature__ = Signature([_RUN, *own, _OUT, *reading, json])  # pyright: ignore
     return command()(ask)
 
 
@@ -91,9 +97,11 @@ def embed(
     import numpy as np
     import pyarrow as pa
 
+    from corrvae import load
     from corrvae.io import ids_as_column, replace_file, write_table
 
-    model, X = _open(run, features, id_column=id_column, layout=layout)
+    model = load(run)
+    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
     if atlas is not None:
         write_answer(_atlas(points), atlas, as_json=as_json)
@@ -183,32 +191,26 @@ def recommend(
     return found.to_table(), {}
 
 
-@command()
+@question
 def similar(
-    run: RunArgument,
+    model: Any,
     features: Annotated[
         str | None, typer.Argument(help="Features: names separated by commas, or a file of names; otherwise all.")
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Features for each.")] = 10,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Find the features most like others, such as items like an item: those that the decoder treats alike.
 
     The score is the correlation of their outputs over the latent space.
 
     Example: corrvae similar run/ tea,coffee -k 5
     """
-    check_out(out)
-    from corrvae import load
-
-    model = load(run)
     wanted = _read_ids(features, model.feature_names_, "features")
-    write_answer(model.similar_features(wanted, k=k).to_table(), out, as_json=as_json)
+    return model.similar_features(wanted, k=k).to_table(), {}
 
 
-@command()
-def edges(run: RunArgument, out: OutOption = None, as_json: JsonOption = False) -> None:
+@question
+def edges(model: Any) -> tuple[Any, dict[str, Any]]:
     """List the edges of the training graph, those first that the data support least.
 
     Each row has the edge's weight, the conductance with which forests are drawn, and its term T: what the edge costs
@@ -216,10 +218,7 @@ def edges(run: RunArgument, out: OutOption = None, as_json: JsonOption = False) 
 
     Example: corrvae edges run/ --out edges.csv
     """
-    check_out(out)
-    from corrvae import load
-
-    write_answer(load(run).edge_support_.to_table(), out, as_json=as_json)
+    return model.edge_support_.to_table(), {}
 
 
 @question
@@ -263,9 +262,9 @@ def links(
     return table, _facts(metric)
 
 
-@command()
+@question
 def match(
-    run: RunArgument,
+    model: Any,
     left: Annotated[Path | None, typer.Option(help="Table of features of one list of points.")] = None,
     right: Annotated[Path | None, typer.Option(help="Table of features of the other.")] = None,
     left_ids: Annotated[
@@ -286,14 +285,12 @@ def match(
         ),
     ] = None,
     metric: MetricOption = "expected_distance",
-    out: OutOption = None,
     unmatched: Annotated[
         Path | None, typer.Option(help="File to write the points without a partner to, and why they have none.")
     ] = None,
     id_column: IdColumnOption = None,
     layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Match the points of two lists, one to one with the best sum of scores, or as the options ask.
 
     Each row has the margin to the best other partner, the score, the parts that sum to it, and which scores are better.
@@ -302,15 +299,12 @@ def match(
 
     Example: corrvae match run/ --left-ids treated.txt --right-ids others.txt --caliper 0.5sd --exact-on people.csv:town
     """
-    check_out(out)
     check_out(unmatched)
     import numpy as np
     import pyarrow as pa
 
-    from corrvae import load
     from corrvae.io import write_table
 
-    model = load(run)
     X, names = None, [np.empty(0, np.int64)] * 2
     if left is not None and right is not None and left_ids is None and right_ids is None:
         X, names = _two_lists(model, [left, right], id_column=id_column, layout=layout)
@@ -339,20 +333,18 @@ def match(
     for place, name in enumerate(("left", "right")):
         table = table.set_column(place, name, pa.array([named[value] for value in table.column(name).to_pylist()]))
     counts: dict[str, dict[str, int]] = {}
-    alone: list[tuple[Any, str, str]] = []
+    alone: list[dict[str, Any]] = []
     for side, ids in zip(("left", "right"), called, strict=True):
-        reasons = [(named[value], side, found.unmatched[value]) for value in ids.tolist() if value in found.unmatched]
-        counts[side] = dict(Counter(reason for _, _, reason in reasons))
-        alone += reasons
+        reasons = {value: found.unmatched[value] for value in ids.tolist() if value in found.unmatched}
+        counts[side] = dict(Counter(reasons.values()))
+        alone += [{"id": named[value], "side": side, "why": reason} for value, reason in reasons.items()]
         if reasons:
             why = ", ".join(f"{reason} ({count:,})" for reason, count in counts[side].items())
             notify(f"{len(reasons):,} of {len(ids):,} {side} points are not matched: {why}")
     if unmatched is not None:
-        write_table(
-            pa.table({key: [row[k] for row in alone] for k, key in enumerate(("id", "side", "why"))}), unmatched
-        )
-    facts = {"caliper": found.caliper, "exact": found.exact, "unmatched": counts}
-    write_answer(table, out, as_json=as_json, **_facts(metric), **facts)
+        columns = {key: [row[key] for row in alone] for key in ("id", "side", "why")}
+        write_table(pa.table(columns), unmatched)
+    return table, {**_facts(metric), "caliper": found.caliper, "exact": found.exact, "unmatched": counts}
 
 
 @question
@@ -474,14 +466,6 @@ def _number(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _open(run: Path, features: Path | None, **options: Any) -> tuple[Any, Any]:
-    """Return a trained model, and the points of a table if one is given."""
-    from corrvae import load
-
-    model = load(run)
-    return model, None if features is None else read_points(model, features, **options)
 
 
 def _atlas(points: Any) -> Any:

@@ -99,22 +99,13 @@ def explore(
         notify(f"The map is in {path}")
 
 
-def draw_run(
-    folder: Path,
-    out: Path | None = None,
-    *,
-    color: str = "cluster",
-    n_clusters: int = 5,
-    method: str = "pca",
-    random_state: int = 0,
-) -> Path:
+def draw_run(folder: Path, out: Path | None = None, *, color: str = "cluster", **options: Any) -> Path:
     """Draw the run in a folder, and return the file."""
     from corrvae import load
     from corrvae.plots import draw_embedding, save_figure, write_page
 
     model = load(folder)
     path = folder.resolve().with_suffix(".html") if out is None else out
-    options: dict[str, Any] = {"n_clusters": n_clusters, "method": method, "random_state": random_state}
     options["color"] = color
     if ":" in color:
         name, _, column = color.rpartition(":")
@@ -140,12 +131,7 @@ def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:
 def read_labels(ids: Any, path: Path) -> dict[str, list[Any]]:
     """Return the columns of a table (CSV, TSV or Parquet) beside its first, which holds ids, in the order of points.
 
-    Parameters
-    ----------
-    ids : ndarray
-        Ids of the points; a point that the table lacks has None, and rows of other ids are left out.
-    path : Path
-        The table.
+    A point that the table lacks has None, and rows of other ids are left out.
     """
     import pyarrow as pa
     from pyarrow import csv, parquet

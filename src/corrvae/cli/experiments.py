@@ -1,7 +1,8 @@
 """The commands of the paper's experiments: demo, reproduce, report."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,15 +10,8 @@ from corrvae.cli.app import INTERRUPTED, command, is_quiet
 from corrvae.cli.draw import draw_run
 from corrvae.cli.output import JsonOption, print_document
 
-if TYPE_CHECKING:
-    from corrvae.experiments.running import Tally
 
-
-def _interrupted(**_: object) -> str:
-    return "interrupted; what is finished is kept, and the same command resumes from there"
-
-
-@command(interrupted=_interrupted)
+@command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("corrvae-demo"),
 ) -> None:
@@ -29,10 +23,10 @@ def demo(
     """
     from corrvae.experiments.reproduce import demo as run_demo
 
-    _report_failures(run_demo(out, quiet=is_quiet()))
+    _run(run_demo, out)
 
 
-@command(interrupted=_interrupted)
+@command()
 def reproduce(
     task: Annotated[str, typer.Argument(help="clustering, links, matching or recommend.")],
     models: Annotated[
@@ -59,7 +53,8 @@ def reproduce(
     """
     from corrvae.experiments.reproduce import reproduce as run_experiment
 
-    tally = run_experiment(
+    _run(
+        run_experiment,
         task,
         models=None if models is None else [name.strip() for name in models.split(",") if name.strip()],
         seeds=seeds,
@@ -69,9 +64,7 @@ def reproduce(
         protocol=protocol,
         out=out,
         threads=threads,
-        quiet=is_quiet(),
     )
-    _report_failures(tally)
 
 
 @command()
@@ -99,7 +92,13 @@ def report(
         typer.echo(f"The report is in {path}")
 
 
-def _report_failures(tally: "Tally") -> None:
+def _run(experiments: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Run experiments, and exit with a sentence if not all of them finished."""
+    try:
+        tally = experiments(*args, **options, quiet=is_quiet())
+    except KeyboardInterrupt as error:
+        sentence = "interrupted; what is finished is kept, and the same command resumes from there"
+        raise KeyboardInterrupt(sentence) from error
     if tally.problem:
         typer.echo(tally.problem, err=True)
         raise typer.Exit(INTERRUPTED)

@@ -100,15 +100,6 @@ def _read_options(path: Path) -> dict[str, Any]:
     return options
 
 
-def _interrupted(out: Path | None, features: Path | None = None, **_: Any) -> str:
-    out = _folder_of(out, features)
-    if (out / "checkpoint" / "config.json").exists():
-        return f"interrupted; resume from the last checkpoint with: {resume_command(out)}"
-    if (out / _OPTIONS).exists():
-        return f"interrupted before the first checkpoint; begin again with: {resume_command(out)}"
-    return "interrupted before training began; nothing was written"
-
-
 _FIT_OPTIONS = [
     keyword("id_column", IdColumnOption, None),
     keyword("layout", LayoutOption, "auto"),
@@ -190,7 +181,7 @@ _FOLDER = "Folder for the run; otherwise named after the features: ratings.csv -
 _TOML = "TOML file of options by their names; those given here win. A run writes its own to run.toml."
 
 
-@command(interrupted=_interrupted, options=_FIT_OPTIONS)
+@command(options=_FIT_OPTIONS)
 def fit(
     features: Annotated[Path | None, typer.Argument(metavar="FEATURES", help=_FEATURES, show_default=False)] = None,
     graph: Annotated[Path | None, typer.Argument(metavar="GRAPH", help=_EDGES, show_default=False)] = None,
@@ -232,7 +223,10 @@ def fit(
         _check_free(out)
     if options["features"] is None:
         raise ValueError("there is nothing to train on: name a table of features, as in corrvae fit FEATURES")
-    model = _train(out, options, resume=resume)
+    try:
+        model = _train(out, options, resume=resume)
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(_interrupted(out)) from error
     if as_json:
         from corrvae.plots.facts import describe
 
@@ -256,6 +250,14 @@ def _folder_of(out: Path | None, features: Path | None) -> Path:
             "its folder, as in corrvae fit --out RUN --resume"
         )
     return Path(f"{features.name.split('.')[0] or 'corrvae'}-model")
+
+
+def _interrupted(out: Path) -> str:
+    if (out / "checkpoint" / "config.json").exists():
+        return f"interrupted; resume from the last checkpoint with: {resume_command(out)}"
+    if (out / _OPTIONS).exists():
+        return f"interrupted before the first checkpoint; begin again with: {resume_command(out)}"
+    return "interrupted before training began; nothing was written"
 
 
 def resume_command(out: Path) -> str:
