@@ -22,8 +22,6 @@ from pyarrow import parquet
 
 from corrvae.errors import DataFileError
 
-# A key is an id or an item; it arrives as a dictionary of strings. A number arrives as float64.
-Kind = Literal["key", "number"]
 # A blank stands for any run of blanks and tabs. Semicolons come before commas, which may be decimal. pyarrow knows
 # delimiters of one character only: two colons, as MovieLens has them, are read as a separator that no text holds.
 BLANKS, _COLONS = " ", "::"
@@ -61,13 +59,7 @@ def stem(name: str) -> str:
 
 
 def looks_like(values: Sequence[str]) -> Literal["ids", "words", "numbers", "times"]:
-    """Return what the cells of a column look like; ids are whole numbers, which may be numbers as well.
-
-    Examples
-    --------
-    >>> [looks_like(cells) for cells in (["7", "12"], ["tea", "7"], ["0.5", "3"], ["978300760", "978302109"])]
-    ['ids', 'words', 'numbers', 'times']
-    """
+    """Return what the cells of a column look like; ids are whole numbers, which may be numbers as well."""
     filled = [value for value in values if value not in MISSING]
     if filled and all(map(_TIME.fullmatch, filled)):
         return "times"
@@ -121,6 +113,11 @@ class Table:
         if self.n_columns < 2:
             raise DataFileError(path, "there is one column; two are needed")
 
+    @property
+    def others(self) -> list[int]:
+        """Positions of all columns but that of the ids; the first of them holds the items of a long table."""
+        return [k for k in range(self.n_columns) if k != self.id_position]
+
     def position(self, column: str | int) -> int:
         """Return the position of a column that is given by name or position."""
         if isinstance(column, int) and 0 <= column < self.n_columns:
@@ -144,19 +141,17 @@ class Table:
             return DataFileError(self.path, f"row {row} (from 0): {problem}")
         return DataFileError(self.path, problem, self._line(row))
 
-    def batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> Iterator[list[pa.Array]]:
-        """Yield some columns, a batch of rows at a time; a missing number is null, a missing key is an error."""
+    def batches(self, keys: Sequence[int], numbers: Sequence[int] = ()) -> Iterator[list[pa.Array]]:
+        """Yield some columns, a batch of rows at a time: keys as dictionaries of strings, numbers as float64.
+
+        A missing number is null, a missing key is an error.
+        """
         begin = 0
         try:
-            for batch in self._text_batches(positions, kinds) if self._parquet is None else self._rows(positions):
-                columns = []
-                for column, k, kind in zip(batch.columns, positions, kinds, strict=True):
-                    converted = self._convert(column, k, kind)
-                    if kind == "key" and (column.null_count or converted.dictionary.index("").as_py() >= 0):
-                        row = begin + [key or None for key in converted.to_pylist()].index(None)
-                        raise self.error(row, f"{self.name(k)} is empty, where an id is needed")
-                    columns.append(converted)
-                yield columns
+            for batch in self._text_batches(keys, numbers) if self._parquet is None else self._rows([*keys, *numbers]):
+                columns = batch.columns
+                found = [self._keys(column, k, begin) for k, column in zip(keys, columns, strict=False)]
+                yield found + [column.cast(pa.float64(), safe=False) for column in columns[len(keys) :]]
                 begin += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             found = str(error).splitlines()[0]
@@ -166,9 +161,7 @@ class Table:
             if found != "Empty CSV file":
                 raise DataFileError(self.path, f"cannot be read as a table ({found})") from error
 
-    def _convert(self, column: pa.Array, position: int, kind: Kind) -> pa.Array:
-        if kind == "number":
-            return column.cast(pa.float64(), safe=False)
+    def _keys(self, column: pa.Array, position: int, begin: int) -> pa.DictionaryArray:
         if pa.types.is_floating(column.type):
             raise DataFileError(
                 self.path, f"{self.name(position)} holds {column.type}; ids and items are integers or strings"
@@ -176,7 +169,11 @@ class Table:
         if not pa.types.is_dictionary(column.type) or column.type.value_type != pa.string():
             column = column.cast(pa.string()).dictionary_encode()
         trimmed = pc.call_function("utf8_trim_whitespace", [column.dictionary])
-        return pa.DictionaryArray.from_arrays(column.indices, trimmed)
+        keys = pa.DictionaryArray.from_arrays(column.indices, trimmed)
+        if keys.null_count or trimmed.index("").as_py() >= 0:
+            row = begin + [key or None for key in keys.to_pylist()].index(None)
+            raise self.error(row, f"{self.name(position)} is empty, where an id is needed")
+        return keys
 
     # Parquet
 
@@ -234,9 +231,9 @@ class Table:
                 stream.readline()
             yield stream
 
-    def _text_batches(self, positions: Sequence[int], kinds: Sequence[Kind]) -> Iterator[pa.RecordBatch]:
-        types = {"key": pa.dictionary(pa.int32(), pa.string()), "number": pa.float64()}
-        wanted = {str(k): types[kind] for k, kind in zip(positions, kinds, strict=True)}
+    def _text_batches(self, keys: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        wanted = {str(k): pa.dictionary(pa.int32(), pa.string()) for k in keys}
+        wanted |= {str(k): pa.float64() for k in numbers}
         is_plain = self._delimiter not in (BLANKS, _COLONS)
         with self._at_first_row() as stream:
             yield from arrow_csv.open_csv(
@@ -339,9 +336,9 @@ class Numbering:
         """Return the number of each key of a column."""
         numbers, strings = self._numbers, keys.dictionary.to_pylist()
         if self._is_open:
-            found = [numbers.setdefault(string, len(numbers)) for string in strings]
-        else:
-            found = [numbers.get(string, -1) for string in strings]
+            for string in strings:
+                numbers.setdefault(string, len(numbers))
+        found = [numbers.get(string, -1) for string in strings]
         return np.array(found, dtype=np.int32)[keys.indices.to_numpy()]
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.edges import EdgeError
 from corrvae.graphs.ids import VertexIds, id_array, object_array
 from corrvae.io.arrays import Features
-from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, looks_like, open_binary, stem
+from corrvae.io.columns import ITEM_NAMES, Numbering, Table, as_ids, count, looks_like, open_binary, stem
 
 _SHOWN = 5
 # Up to this share of second ids being rows, where most first ones are, a file is of rows and items, not of edges.
@@ -110,11 +110,19 @@ def read_graph(
     return CorrelationGraph(graph.edges, len(ids), conductances=graph.conductances, vertices=ids)
 
 
-def _third_column(path: Path, columns: Sequence[str | int], header: bool | None) -> int | None:
-    """Return the position of a third column of numbers; a line of the log names one that is not used."""
+def _open(path: Path, columns: Sequence[str | int], header: bool | None) -> tuple[Table, list[int]]:
     is_named = any(isinstance(column, str) for column in columns)
     table = Table(path, header=True if is_named and header is None else header)
-    if table.n_columns < 3 or [table.position(column) for column in columns] != [0, 1]:
+    if columns[0] == 0 and table.names is not None and not table.names[0]:
+        # The index of a data frame, which is written without a name.
+        raise DataFileError(path, f"the first column has no name; choose columns among {table.names[1:]}")
+    return table, [table.position(column) for column in columns]
+
+
+def _third_column(path: Path, columns: Sequence[str | int], header: bool | None) -> int | None:
+    """Return the position of a third column of numbers; a line of the log names one that is not used."""
+    table, positions = _open(path, columns, header)
+    if table.n_columns < 3 or positions != [0, 1]:
         return None
     cells = [row[2] for row in table.sample]
     kind = looks_like(cells)
@@ -195,18 +203,12 @@ def read_pairs(
     Parameters are those of `read_graph`; `values` is the name or position of a column of numbers.
     """
     wanted = [*columns, *([] if values is None else [values])]
-    is_named = any(isinstance(column, str) for column in wanted)
-    table = Table(Path(path), header=True if is_named and header is None else header)
-    if wanted[0] == 0 and table.names is not None and not table.names[0]:
-        # The index of a data frame, which is written without a name.
-        raise DataFileError(table.path, f"the first column has no name; choose columns among {table.names[1:]}")
-    positions = [table.position(column) for column in wanted]
+    table, positions = _open(Path(path), wanted, header)
     if len(columns) != 2 or len(set(positions)) < len(positions):
         raise ValueError(f"columns must be two different names or positions, and the values another; got {wanted}")
     of_ids = Numbering()
-    kinds: list[Kind] = ["key", "key", "number"]
     codes, numbers = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
-    for batch in table.batches(positions, kinds[: len(positions)]):
+    for batch in table.batches(positions[:2], positions[2:]):
         codes.append(np.column_stack([of_ids.number(batch[0]), of_ids.number(batch[1])]))
         numbers.extend(column.to_numpy(zero_copy_only=False) for column in batch[2:])
     found = np.concatenate(numbers) if values is not None else None
@@ -227,42 +229,27 @@ def read_groups(
     header: bool | None = None,
     rows: Shaped[np.ndarray, " rows"] | None = None,
 ) -> dict[Any, list[Any]]:
-    r"""Read who belongs to which group from a long table (id, group), for `corrvae.CorrelationGraph.from_groups`.
+    """Read who belongs to which group from a long table (id, group), for `corrvae.CorrelationGraph.from_groups`.
 
     Where the ids of groups are those of points too (both are numbers, say), groups are named after their column:
     ``household 7``. A line of the log says so. `rows` are the ids of all points, as the members are to be spelled: 7
     where the file has "7".
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "households.csv")
-    ...     _ = path.write_text("person,household\n1,7\n7,7\n2,8\n")
-    ...     read_groups(path)
-    {'household 7': [1, 7], 'household 8': [2]}
     """
-    is_named = any(isinstance(column, str) for column in columns)
-    table = Table(Path(path), header=True if is_named and header is None else header)
-    positions, of_points, of_groups = [table.position(column) for column in columns], Numbering(), Numbering()
-    codes = [
-        np.column_stack([of_points.number(batch[0]), of_groups.number(batch[1])])
-        for batch in table.batches(positions, ["key", "key"])
-    ]
-    points, groups = as_ids(of_points.strings), as_ids(of_groups.strings)
-    known = points if rows is None else rows
-    spelled = [
-        name if place < 0 else known.item(place)
-        for name, place in zip(points.tolist(), find_ids(known, points).tolist(), strict=True)
-    ]
-    names = groups.tolist()
-    if (find_ids(known, groups) >= 0).any() or (find_ids(points, groups) >= 0).any():
-        word = "group" if table.names is None else table.names[positions[1]]
+    pairs = read_pairs(path, columns=columns, header=header)
+    listed = [list(map(str, pairs.ids[:, side].tolist())) for side in (0, 1)]
+    points, names = as_ids(listed[0]).tolist(), as_ids(listed[1]).tolist()
+    taken = set(listed[0])
+    if rows is not None:
+        taken.update(map(str, rows.tolist()))
+        places = find_ids(rows, as_ids(listed[0])).tolist()
+        points = [name if place < 0 else rows.item(place) for name, place in zip(points, places, strict=True)]
+    if not taken.isdisjoint(listed[1]):
+        word = "group" if pairs.names is None else pairs.names[1]
         names = [f"{word} {name}" for name in names]
         _logger.info("%s: groups have ids that points have too, and are named %r, ...", path, names[0])
-    members: dict[Any, list[Any]] = {name: [] for name in names}
-    for point, group in np.concatenate(codes).tolist() if codes else ():
-        members[names[group]].append(spelled[point])
+    members: dict[Any, list[Any]] = {}
+    for name, point in zip(names, points, strict=True):
+        members.setdefault(name, []).append(point)
     return members
 
 
@@ -286,11 +273,6 @@ def find_ids(known: Shaped[np.ndarray, " known"], wanted: Shaped[np.ndarray, "*s
 
     Integers match the strings that spell them: one file of the same points may hold a word among its ids, and so
     strings, while another holds integers, or both.
-
-    Examples
-    --------
-    >>> find_ids(np.array([10, 20, 30]), np.array(["30", "x", "10"], dtype=object)).tolist()
-    [2, -1, 0]
     """
     if not known.dtype.kind == wanted.dtype.kind == "i" and (_hold_integers(known) or _hold_integers(wanted)):
         known, wanted = (
@@ -308,12 +290,6 @@ def join(features: Features, graph: CorrelationGraph, *, keep_bare: bool = False
 
     Rows without an edge are isolated vertices. Vertices without a row are left out with their edges, and a warning
     counts them; with `keep_bare` they stay, behind the rows.
-
-    Examples
-    --------
-    >>> features = Features(np.zeros((3, 1)), np.array(["cem", "dee", "ann"], dtype=object))
-    >>> join(features, CorrelationGraph.from_edges([("ann", "cem")])).ids.tolist()
-    ['cem', 'dee', 'ann']
     """
     ids = np.arange(features.n_rows) if features.ids is None else features.ids
     place = find_ids(ids, graph.ids)

@@ -5,7 +5,6 @@ item, with the columns id, item and, if it is there, value.
 """
 
 import logging
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from scipy import sparse
 
 from corrvae.errors import DataFileError
 from corrvae.io.arrays import Features
-from corrvae.io.columns import ITEM_NAMES, Kind, Numbering, Table, as_ids, count, looks_like, stem
+from corrvae.io.columns import ITEM_NAMES, Numbering, Table, as_ids, count, looks_like, stem
 
 Layout = Literal["auto", "wide", "long"]
 Missing = Literal["error", "mask"]
@@ -26,10 +25,11 @@ Missing = Literal["error", "mask"]
 _SPARSE_SHARE = 0.2
 # A long table has an id, an item, perhaps a value and perhaps a time.
 _MOST_LONG_COLUMNS = 4
+# What the values of a long table look like.
+_VALUES = ("ids", "numbers")
 _TIME_NAMES = {"time", "timestamp", "date", "datetime", "day", "year"}
 # The share of rows whose id was there before, below which repeats may be mistakes in a wide table.
 _LEAST_REPEATED = 0.1
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 _logger = logging.getLogger("corrvae.io")
 
@@ -46,12 +46,10 @@ def _is_long(table: Table, names: list[str] | None) -> bool:
     """Return whether a table is long: ids that repeat, a second column of ids or words, and at most one of numbers."""
     if (names is not None and set(names) <= set(table.names or ())) or table.n_columns > _MOST_LONG_COLUMNS:
         return False
-    item = _others(table)[0]
+    item = table.others[0]
     items = [row[item] for row in table.sample]
     kind = looks_like(items)
-    if table.names is not None and stem(table.names[item]) in ITEM_NAMES:
-        return True
-    if kind == "words" and all(items):
+    if (table.names is not None and stem(table.names[item]) in ITEM_NAMES) or (kind == "words" and all(items)):
         return True
     if kind not in ("ids", "times"):
         return False
@@ -60,7 +58,7 @@ def _is_long(table: Table, names: list[str] | None) -> bool:
     share = _repeated_share(table)
     if share == 0:
         return False
-    if share >= _LEAST_REPEATED and sum(map(_is_value, _kinds(table)[1:])) <= 1:
+    if share >= _LEAST_REPEATED and sum(kind in _VALUES for kind in _kinds(table)[1:]) <= 1:
         return True
     raise DataFileError(
         table.path,
@@ -75,41 +73,29 @@ def _repeated_share(table: Table) -> float:
     if ids and len(set(ids)) <= (1 - _LEAST_REPEATED) * len(ids):
         return 1 - len(set(ids)) / len(ids)
     of_ids, n_rows = Numbering(), 0
-    for (column,) in table.batches([table.id_position], ["key"]):
+    for (column,) in table.batches([table.id_position]):
         of_ids.number(column)
         n_rows += len(column)
     return 1 - len(of_ids) / max(1, n_rows)
 
 
-def _others(table: Table) -> list[int]:
-    """Return the positions of all columns but that of the ids; the first of them holds the items of a long table."""
-    return [k for k in range(table.n_columns) if k != table.id_position]
-
-
 def _kinds(table: Table) -> list[str]:
-    """Return what these columns look like; one that is named after time holds times."""
-    kinds = [looks_like([row[k] for row in table.sample]) for k in _others(table)]
-    names = [""] * len(kinds) if table.names is None else [table.names[k] for k in _others(table)]
+    """Return what the columns but that of the ids look like; one that is named after time holds times."""
+    kinds = [looks_like([row[k] for row in table.sample]) for k in table.others]
+    names = [""] * len(kinds) if table.names is None else [table.names[k] for k in table.others]
     return ["times" if stem(name) in _TIME_NAMES else kind for name, kind in zip(names, kinds, strict=True)]
 
 
-def _is_value(kind: str) -> bool:
-    return kind in ("ids", "numbers")
-
-
-def _long_positions(table: Table) -> list[int]:
-    """Return where a long table has its ids, its items and, if there is a column of numbers, its values.
+def _value_position(table: Table) -> list[int]:
+    """Return where a long table has its values, if anywhere.
 
     A column after the items that holds words alone, or times, has no values; one with a word among numbers has, so that
     the word is found.
     """
-    item, *others = _others(table)
-    kinds = [
-        "numbers" if kind == "words" and any(looks_like([row[k]]) != "words" for row in table.sample) else kind
-        for k, kind in zip(others, _kinds(table)[1:], strict=True)
-    ]
-    values = [k for k, kind in zip(others, kinds, strict=True) if _is_value(kind)]
-    return [table.id_position, item, *values[:1]]
+    for k, kind in zip(table.others[1:], _kinds(table)[1:], strict=True):
+        if kind in _VALUES or (kind == "words" and any(looks_like([row[k]]) != "words" for row in table.sample)):
+            return [k]
+    return []
 
 
 # Wide tables
@@ -121,8 +107,7 @@ def read_wide(table: Table, names: list[str] | None, missing: Missing) -> Featur
     pieces: list[Any] = []
     ids: list[str] = []
     is_sparse = False
-    kinds: list[Kind] = ["key", *("number" for _ in positions)]
-    for id_column, *columns in table.batches([table.id_position, *positions], kinds):
+    for id_column, *columns in table.batches([table.id_position], positions):
         piece = np.empty((len(id_column), len(columns)), dtype=np.float32)
         with np.errstate(over="ignore"):  # what is too large is found by _check_cells
             for k, column in enumerate(columns):
@@ -142,7 +127,7 @@ def read_wide(table: Table, names: list[str] | None, missing: Missing) -> Featur
 
 def _feature_positions(table: Table, names: list[str] | None) -> list[int]:
     """Return the positions of the columns of features, in the order of `names` if they are given."""
-    others = [k for k in range(table.n_columns) if k != table.id_position]
+    others = table.others
     found = None if table.names is None else [table.names[k] for k in others]
     if found is not None and len(set(found)) < len(found):
         repeated = next(name for k, name in enumerate(found) if name in found[:k])
@@ -168,7 +153,7 @@ def _check_cells(table: Table, positions: list[int], piece: np.ndarray, begin: i
 
 
 def _check_ids(table: Table, ids: list[str]) -> None:
-    if all(_NUMBER.fullmatch(value) and "." in value for value in ids):
+    if looks_like(ids) == "numbers" and all("." in value for value in ids):
         raise DataFileError(
             table.path,
             f"{table.name(table.id_position)} should hold the ids, but holds numbers such as {ids[0]}; choose another "
@@ -188,10 +173,9 @@ def long_batches(
     table: Table, of_ids: Numbering, of_items: Numbering
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield rows, columns (-1: an item that is not wanted) and values of a long table; without values, each is 1."""
-    positions = _long_positions(table)
-    kinds: list[Kind] = ["key", "key", "number"]
+    places = _value_position(table)
     n_read = 0
-    for batch in table.batches(positions, kinds[: len(positions)]):
+    for batch in table.batches([table.id_position, table.others[0]], places):
         rows, columns = of_ids.number(batch[0]), of_items.number(batch[1])
         values = np.ones(len(rows), dtype=np.float32)
         if len(batch) > 2:
@@ -200,7 +184,7 @@ def long_batches(
             wrong = np.flatnonzero(~np.isfinite(values))
             if len(wrong):
                 fault = "is empty" if np.isnan(values[wrong[0]]) else "holds a number too large for 32 bits"
-                raise table.error(n_read + int(wrong[0]), f"{table.name(positions[2])} {fault}; each row needs a value")
+                raise table.error(n_read + int(wrong[0]), f"{table.name(places[0])} {fault}; each row needs a value")
         n_read += len(rows)
         yield rows, columns, values
     if not n_read:
@@ -223,7 +207,7 @@ def read_long(table: Table, names: list[str] | None) -> Features:
 
 def report_long(table: Table, n_repeats: int, n_unknown: int) -> None:
     """Log how a long table was read; warn of rows that were added up or left out."""
-    positions = _long_positions(table)
+    positions = [table.id_position, table.others[0], *_value_position(table)]
     roles = [f"{part}: {table.name(k)}" for part, k in zip(("ids", "items", "values"), positions, strict=False)]
     rest = [table.name(k) for k in range(table.n_columns) if k not in positions]
     unread = f"; not read: {', '.join(rest)}" if rest else ""
