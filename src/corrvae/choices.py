@@ -51,13 +51,7 @@ class Choice(NamedTuple):
 
 
 def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
-    """Return what each parameter of the estimator that is "auto" stands for, given the data.
-
-    Examples
-    --------
-    >>> {c.name: c.value for c in choose({"likelihood": "auto", "n_components": "auto"}, Table(np.eye(1000)))}
-    {'likelihood': 'multinomial', 'n_components': 16}
-    """
+    """Return what each parameter of the estimator that is "auto" stands for, given the data."""
     rules = {
         "likelihood": _likelihood,
         "normalize": _normalize,

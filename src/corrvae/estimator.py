@@ -668,12 +668,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : matrix of features or None
-            The points, if they are not training rows.
+        X, graph
+            The points, if they are not training rows, and their links, as in `posterior`.
         ids : array of ids or None
             Which points, of X or of training; ``None``: all.
-        graph : any form of graph, or None
-            Links of these points, as in `posterior`.
 
         Examples
         --------
@@ -724,13 +722,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         generator = np.random.default_rng(random_state)
         if graph is not None and not isinstance(graph, CorrelationGraph):
             raise TypeError(f"graph must be a corrvae.CorrelationGraph, got {type(graph).__name__}")
-        n_rows = 1 if n_samples is None else n_samples
-        if graph is not None:
-            if n_samples not in (None, graph.n_vertices):
-                raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
-            n_rows = graph.n_vertices
-        if not isinstance(n_rows, Integral) or n_rows < 1:
-            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
+        if graph is not None and n_samples not in (None, graph.n_vertices):
+            raise ValueError(f"a sample along a graph has a row for each of its {graph.n_vertices} vertices")
+        if n_samples is not None:
+            _check_count("n_samples", n_samples)
+        n_rows = n_samples or (1 if graph is None else graph.n_vertices)
         forest = np.empty((0, 2), np.int64) if graph is None else graph.edges[sample_forest(graph, generator)]
         latent = sample_latent(self.tau_, int(n_rows), forest, generator)
         sums = np.asarray(self.total_ if totals is None else totals, dtype=np.float64)
@@ -749,14 +745,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X
-            The features.
-        y : ignored
-            For scikit-learn.
+        X, y, sample_weight
+            As in `fit`.
         graph
             The graph between these rows; its edge terms are part of the bound.
-        sample_weight
-            How much each row counts.
 
         Examples
         --------
@@ -807,10 +799,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : matrix of features or None
-            The queries, if they are not training rows.
-        graph : any form of graph, or None
-            Links of the queries, as in `posterior`.
+        X, graph
+            The queries, if they are not training rows, and their links, as in `posterior`.
         ids : id, array of ids, or None
             Which rows to query: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         n_neighbors : int
@@ -834,13 +824,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
         score, training = make_metric(metric), self.posterior()
-        among = training if candidates is None else training.take(training.distinct_positions(candidates, "candidates"))
-        if candidates is None and self.graph_ is not None and self.graph_.has_groups:
-            among = training.take(np.flatnonzero(~self.graph_.is_group))
+        if candidates is None:
+            among = self._without_groups(training)
+        else:
+            among = training.take(training.distinct_positions(candidates, "candidates"))
         if not len(among):
             raise ValueError("there are no candidates")
         queries = training if X is None and graph is None else self.posterior(X, graph)
-        single = ids is not None and (isinstance(ids, str) or np.ndim(ids) == 0)
+        single = _is_single(ids)
         if ids is not None:
             queries = queries.take(queries.positions([ids] if single else ids))
         elif queries is training and candidates is None:
@@ -856,6 +847,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         result = Neighbors.of(queries, among, score, found, scores)
         return result.first() if single else result
+
+    def _without_groups(self, points: Posterior) -> Posterior:
+        if self.graph_ is None or not self.graph_.has_groups:
+            return points
+        return points.take(np.flatnonzero(~self.graph_.is_group))
 
     def recommend(
         self,
@@ -876,10 +872,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : matrix of features or None
-            The points, if they are not training rows.
-        graph : any form of graph, or None
-            Links of the points, as in `posterior`.
+        X, graph
+            The points, if they are not training rows, and their links, as in `posterior`.
         ids : id, array of ids, or None
             Which rows: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         k : int
@@ -915,18 +909,14 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "what training rows have is not known, because their features were not saved with the model "
                 "(store_features=False); pass exclude_seen=False, or the features: recommend(X)"
             )
-        single = ids is not None and (isinstance(ids, str) or np.ndim(ids) == 0)
+        single = _is_single(ids)
         rows = np.arange(len(points)) if ids is None else points.positions([ids] if single else ids)
         points = points.take(rows)
-
-        def seen(block: np.ndarray) -> Matrix:
-            return rows_of(matrix, rows[block])  # pyright: ignore[reportArgumentType]
-
         found, scores = top_features(
             self.model_,
             points,
             int(k),
-            seen=seen if exclude_seen else None,
+            seen=(lambda block: rows_of(matrix, rows[block])) if exclude_seen else None,  # pyright: ignore
             among=among,
             scaling=self._scaling,
             n_samples=n_samples,
@@ -957,7 +947,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         _check_count("k", k)
-        single = features is not None and (isinstance(features, str) or np.ndim(features) == 0)
+        single = _is_single(features)
         names = self.feature_names_
         places = np.arange(len(names))
         if features is not None:
@@ -996,10 +986,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         pairs : array of shape (n_pairs, 2)
             Pairs of ids of training rows, or of rows of X.
-        X : matrix of features or None
-            The points, if they are not training rows.
-        graph : any form of graph, or None
-            Links of the points, as in `posterior`; pairs may then join them with training rows.
+        X, graph
+            The points, if they are not training rows, and their links, as in `posterior`; pairs may then join them with
+            training rows.
         metric : str, Metric or function
             The score, as in `kneighbors`.
         probability : LinkCalibration or None
@@ -1043,16 +1032,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Ids of queries and their targets.
         X : matrix of features or None
             The points, if they are not training rows.
-        metric : str, Metric or function
-            The score, as in `kneighbors`.
+        metric, progress
+            As in `kneighbors`.
         exclude : CorrelationGraph or None
             A graph leaves a query's neighbours out too; the target itself always takes part.
-        progress : bool or None
-            Show a bar; ``None``: on a terminal, if it takes long.
         """
         score, points = make_metric(metric), self.posterior(X)
-        if X is None and self.graph_ is not None and self.graph_.has_groups:
-            points = points.take(np.flatnonzero(~self.graph_.is_group))
+        points = self._without_groups(points) if X is None else points
         placed = points.pair_positions(pairs)
         left_out = self._exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
         ranks, scores = rank(points, points, score, placed, exclude=left_out, progress=progress)
@@ -1100,13 +1086,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         exact_on : data frame, series, mapping, array or None
             Values that partners must have in common, by id (index of a frame, keys of a mapping), or an array with a
             row for each training row or row of X.
-        metric : str, Metric or function
-            The score, as in `kneighbors`.
+        metric, progress
+            As in `kneighbors`.
         n_candidates : int or None
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
             `Matches.exact` is whether the matching is certainly the best of all. With `replace` it always is.
-        progress : bool or None
-            Show a bar; ``None``: on a terminal, if it takes long.
 
         Examples
         --------
@@ -1273,6 +1257,10 @@ def _seed(random_state: Any) -> int:
     if random_state is not None and (not isinstance(random_state, Integral) or random_state < 0):
         raise ValueError(f"random_state must be a non-negative integer, a generator or None, got {random_state!r}")
     return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
+
+
+def _is_single(ids: Any) -> bool:
+    return isinstance(ids, str) or (ids is not None and np.ndim(ids) == 0)
 
 
 def _is_count(value: Any, least: int) -> bool:

@@ -164,7 +164,7 @@ def test_unknown_ids_raise_with_their_place():
     graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
     with pytest.raises(ValueError, match="position 1: id 'z' is not among the 3 vertices"):
         graph.index_of(["a", "z"])
-    with pytest.raises(ValueError, match=r"^id 'z' is not among the 3 vertices$"):
+    with pytest.raises(ValueError, match="id 'z' is not among the 3 vertices"):
         graph.neighbors("z")
     with pytest.raises(ValueError, match=r"id 0 is not among .* like 'a'"):
         graph.subgraph([0])

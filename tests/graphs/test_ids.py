@@ -89,11 +89,8 @@ def test_ids_are_found_in_lists_and_arrays_of_any_shape():
     assert VertexIds.of_rows(None, 3).find([2, 3]).tolist() == [2, -1]
 
 
-def test_one_id_is_found_or_raises_without_a_position():
+def test_one_id_is_found_and_an_unknown_one_named():
     ids = VertexIds.from_vertices([10, 20])
     assert (ids.find_one(20), ids.find_one(np.int64(10)), ids.find_one(3), ids.find_one("10")) == (1, 0, -1, -1)
-    assert ids.locate_one(20) == 1
-    with pytest.raises(ValueError, match=r"^id 3 is not among the 2 vertices$"):
-        ids.locate_one(np.int64(3))
     with pytest.raises(ValueError, match=r"^position 1: id 3 is not among the 2 vertices$"):
         ids.locate([10, 3])

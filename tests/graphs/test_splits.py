@@ -123,7 +123,7 @@ def test_a_graph_without_edges_splits_into_nothing():
         ({"test": 1.0}, ValueError, "test must be at least 0 and less than 1, but is 1.0"),
         ({"validation": -0.1}, ValueError, "validation must be at least 0"),
         ({"test": float("nan")}, ValueError, "test must be at least 0"),
-        ({"test": "5%"}, TypeError, "test must be a share of the edges, not '5%'"),
+        ({"test": "5%"}, ValueError, "test must be at least 0 and less than 1, but is '5%'"),
     ],
 )
 def test_wrong_arguments_raise(arguments, kind, sentence):

@@ -372,7 +372,7 @@ class CorrelationGraph:
 
     def neighbors(self, vertex: Any) -> Shaped[np.ndarray, " neighbors"]:
         """Return the ids of a vertex's neighbours, in vertex order; `vertex` is an id."""
-        return self.ids[self._adjacency[[self._ids.locate_one(vertex)]].indices]
+        return self.ids[self._adjacency[self.index_of([vertex])].indices]
 
     def subgraph(self, ids: Ids) -> "CorrelationGraph":
         """Return the subgraph induced by these ids, in their order."""
@@ -456,8 +456,7 @@ class CorrelationGraph:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        ids = None if self._ids.are_rows else self.ids
-        return _restore, (self._edges, self._conductances, ids, self.n_vertices, self._is_group)
+        return self._from_canonical, (self._edges, self._conductances, self._ids, self._is_group)
 
     @cached_property
     def _adjacency(self) -> csr_array:
@@ -500,12 +499,6 @@ class CorrelationGraph:
         read_only = None if conductances is None else frozen(conductances)
         marks = None if is_group is None or not is_group.any() else frozen(is_group)
         self.__dict__.update(_edges=frozen(edges), _conductances=read_only, _ids=ids, _is_group=marks)
-
-
-def _restore(
-    edges: Edges, conductances: Conductances, ids: np.ndarray | None, count: int, is_group: np.ndarray | None
-) -> CorrelationGraph:
-    return CorrelationGraph._from_canonical(edges, conductances, VertexIds(ids, count), is_group)
 
 
 def _conductances(values: np.ndarray, weighted: bool | None) -> np.ndarray | None:

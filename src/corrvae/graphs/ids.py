@@ -80,13 +80,6 @@ class VertexIds:
             raise ValueError(f"position {place}: {self.describe_unknown(wanted[place])}")
         return found
 
-    def locate_one(self, value: Any) -> int:
-        """Return the position of one id; raise ValueError if it is unknown."""
-        position = self.find_one(value)
-        if position < 0:
-            raise ValueError(self.describe_unknown(value))
-        return position
-
     def take(self, positions: Int[np.ndarray, " chosen"]) -> "VertexIds":
         """Return the ids at distinct positions."""
         return VertexIds(self.values[positions], len(positions))
@@ -102,6 +95,9 @@ class VertexIds:
 
     def __len__(self) -> int:
         return self.count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VertexIds, (self._given, self.count)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VertexIds):

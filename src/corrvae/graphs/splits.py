@@ -109,7 +109,5 @@ def _draw_uniformly(graph: CorrelationGraph, share: float, generator: np.random.
 
 
 def _check_share(name: str, share: Any) -> None:
-    if not isinstance(share, (int, float, np.number)) or isinstance(share, bool):
-        raise TypeError(f"{name} must be a share of the edges, not {share!r}")
-    if not 0 <= share < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, but is {share}")
+    if not isinstance(share, (int, float, np.number)) or not 0 <= share < 1:
+        raise ValueError(f"{name} must be at least 0 and less than 1, but is {share!r}")

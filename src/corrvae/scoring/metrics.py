@@ -217,32 +217,23 @@ def _log_odds_parts(m, s, n, t, tau):
     return -0.5 * (numerator / D).sum(1), -0.5 * np.log(D).sum(1)
 
 
+def _built_in(function: BlockFunction, parts: PartsFunction, **options: bool) -> Metric:
+    return Metric(function.__name__, function, is_symmetric=True, parts=parts, **options)  # pyright: ignore
+
+
 METRICS: dict[str, Metric] = {
-    "expected_distance": Metric(
-        "expected_distance",
-        expected_distance,
-        larger_is_better=False,
-        uses_correlation=True,
-        is_product=True,
-        is_symmetric=True,
-        parts=_expected_distance_parts,
-    ),
-    "log_odds": Metric("log_odds", log_odds, larger_is_better=True, is_symmetric=True, parts=_log_odds_parts),
-    "mean_distance": Metric(
-        "mean_distance",
-        mean_distance,
-        larger_is_better=False,
-        is_product=True,
-        is_symmetric=True,
-        parts=_mean_distance_parts,
-    ),
-    "cosine": Metric("cosine", cosine, larger_is_better=True, is_product=True, is_symmetric=True, parts=_cosine_parts),
-    "inner_product": Metric(
-        "inner_product",
-        inner_product,
-        larger_is_better=True,
-        is_product=True,
-        is_symmetric=True,
-        parts=_inner_product_parts,
-    ),
+    metric.name: metric
+    for metric in (
+        _built_in(
+            expected_distance,
+            _expected_distance_parts,
+            larger_is_better=False,
+            uses_correlation=True,
+            is_product=True,
+        ),
+        _built_in(log_odds, _log_odds_parts, larger_is_better=True),
+        _built_in(mean_distance, _mean_distance_parts, larger_is_better=False, is_product=True),
+        _built_in(cosine, _cosine_parts, larger_is_better=True, is_product=True),
+        _built_in(inner_product, _inner_product_parts, larger_is_better=True, is_product=True),
+    )
 }

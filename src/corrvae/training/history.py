@@ -16,13 +16,6 @@ class History(Mapping[str, np.ndarray]):
     ``total`` are means over the steps since the previous evaluation, per vertex. The same names after ``validation_``
     are those of the validation data, in the proportions that they have in training; these columns are shorter if
     training ends on all rows. ``tau`` is there if it is learned.
-
-    Examples
-    --------
-    >>> history = History()
-    >>> history.append({"step": 10, "total": -3.5})
-    >>> history["total"], len(history), history.n_rows
-    (array([-3.5]), 2, 1)
     """
 
     columns: dict[str, list[float]] = field(default_factory=dict)
