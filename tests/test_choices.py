@@ -33,6 +33,9 @@ def test_sizes_are_sensible_for_any_table(n_rows, n_columns):
     table = sparse.csr_array((n_rows, n_columns))
     found = chosen(table, likelihood="multinomial", counts="raw")
     assert 1 <= found["n_components"] <= min(128, n_columns)
+    (width,) = found["hidden"]
+    assert width <= 300
+    assert width * n_columns <= 3_000_000 or width == 32
     assert found["batch_size"] in (128, 256, 512)
     assert found["edge_batch_size"] == 4 * found["batch_size"]
     assert 0 <= found["validation_fraction"] <= 0.1

@@ -34,6 +34,8 @@ PAPER: Mapping[str, Any] = {
 _ENOUGH_ROWS, _MOST_HELD_OUT = 300, 5000
 # Steps over which an automatic training warms up, and steps without improvement after which it stops, at least.
 _WARMUP, _FEWEST_STALE = 200, 200
+# Weights between the columns and the hidden layer.
+_MOST_WEIGHTS = 3_000_000
 # Counts above this on average, over the entries that are not zero, are taken by their logarithm.
 _LARGE_COUNT = 20.0
 # Reconstruction over all other terms, mean standard deviation in every dimension, share of edges shorter than random
@@ -57,6 +59,7 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
         "normalize": _normalize,
         "counts": _counts,
         "n_components": _n_components,
+        "hidden": _hidden,
         "tau": _tau,
         "batch_size": _batch_size,
         "edge_batch_size": _edge_batch_size,
@@ -118,6 +121,13 @@ def _n_components(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
     n_rows, n_columns = shape_of(table.matrix)
     wanted = 2 ** round(log2(max(4.0, n_rows) ** 0.5 / 2))
     return max(1, min(max(8, wanted), 128, n_columns)), f"half the root of {n_rows:,} rows, up to a power of two"
+
+
+def _hidden(known: Mapping[str, Any], table: Table) -> tuple[tuple[int, ...], str]:
+    n_columns = shape_of(table.matrix)[1]
+    if 300 * n_columns <= _MOST_WEIGHTS:
+        return (300,), "suits tables of up to 10,000 columns"
+    return (max(32, 2 ** int(log2(_MOST_WEIGHTS / n_columns))),), f"narrow, for {n_columns:,} columns"
 
 
 def _tau(known: Mapping[str, Any], table: Table) -> tuple[float, str]:

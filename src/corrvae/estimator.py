@@ -114,8 +114,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     forests : {"uniform", "adaptive"} or corrvae.AdaptiveForests
         How the weights of edges arise: "uniform" counts every maximal acyclic subgraph alike (by its conductances, if
         there are any); "adaptive" lets edges that the posterior does not support lose their weight.
-    hidden : tuple of int
-        Widths of the encoder's hidden layers; the decoder has the same in reverse.
+    hidden : tuple of int or "auto"
+        Widths of the encoder's hidden layers; the decoder has the same in reverse. "auto": one layer of 300, narrower
+        if there are more than 10,000 columns.
     init : {"random", "linear"}
         "linear" starts from the linear model in closed form, the directions in which the ends of an edge agree most:
         the encoder (which gets an affine path beside its hidden layers), its standard deviations, and tau if it is
@@ -224,7 +225,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         likelihood: Any = "auto",
         tau: float | str = "auto",
         forests: Any = "uniform",
-        hidden: Sequence[int] = (300,),
+        hidden: Sequence[int] | Literal["auto"] = "auto",
         init: Literal["random", "linear"] = "random",
         normalize: str = "auto",
         counts: str = "auto",
@@ -414,8 +415,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             value = getattr(self, name)
             if value != defaults[name] and not (value is None and name == "patience"):
                 _check_count(name, value, least)
-        if not isinstance(self.hidden, (tuple, list)) or not all(_is_count(width, 1) for width in self.hidden):
-            raise ValueError(f"hidden must be a tuple of positive integers, the widths of layers; got {self.hidden!r}")
+        widths = () if isinstance(self.hidden, str) and self.hidden == "auto" else self.hidden
+        if not isinstance(widths, (tuple, list)) or not all(_is_count(width, 1) for width in widths):
+            raise ValueError(f'hidden must be "auto" or a tuple of positive integers, got {self.hidden!r}')
         for name, least, most in _RANGES:
             value = getattr(self, name)
             if value != defaults[name] and not (isinstance(value, Real) and least <= float(value) < most):
@@ -456,7 +458,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "n_components": int(chosen["n_components"]),
             "likelihood": self.likelihood_,
             "tau": chosen["tau"] if isinstance(chosen["tau"], str) else float(chosen["tau"]),
-            "hidden": tuple(int(width) for width in self.hidden),
+            "hidden": tuple(int(width) for width in chosen["hidden"]),
             "init": self.init,
             "normalize": self.normalize_,
             "dropout": float(self.dropout),

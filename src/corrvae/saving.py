@@ -112,7 +112,9 @@ def _restore(folder: Folder, kind: type, own: Mapping[str, Any]) -> Any:
         setattr(model, attribute, arrays.get(name))
     if fitted["feature_names"] is not None:
         model.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    model.choices_ = [Choice(*choice) for choice in fitted["choices"]]
+    model.choices_ = [
+        Choice(name, tuple(value) if isinstance(value, list) else value, why) for name, value, why in fitted["choices"]
+    ]
     chosen = {choice.name: choice.value for choice in model.choices_}
     model._architecture, model._chosen = architecture, model.get_params(deep=False) | chosen | architecture
     model.likelihood_, model.normalize_ = architecture["likelihood"], architecture["normalize"]

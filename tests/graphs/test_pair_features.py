@@ -48,6 +48,8 @@ def test_features_are_those_of_the_heuristics_and_of_dense_matrices(graph):
     assert columns["cosine"] == pytest.approx((x @ x.T)[i, j], abs=1e-5)
     assert columns["cosine_of_neighborhoods"] == pytest.approx((around @ around.T)[i, j], abs=1e-4)
     assert columns["cosine_to_neighborhood"] == pytest.approx((around @ x.T)[i, j], abs=1e-4)
+    triangles = np.diag(np.linalg.matrix_power(adjacency, 3))[i] / 2
+    assert columns["triangles"] == pytest.approx(np.log1p(triangles), abs=1e-5)
     assert columns["degree"] == pytest.approx(np.log1p(graph.degrees[i]), abs=1e-5)
     # the same pair from its other end
     assert features.of_pairs(apart[:, ::-1])[:, EXCHANGED] == pytest.approx(features.of_pairs(apart), abs=1e-4)

@@ -153,7 +153,7 @@ def test_the_bound_that_is_reported_is_that_of_whole_forests():
     assert bound(found) == pytest.approx(found["reconstruction"] - found["singleton"])
 
 
-@pytest.mark.parametrize(("options", "strength"), [({}, 0.5), ({"block_size": None}, 1.0), ({"strength": 2.0}, 2.0)])
+@pytest.mark.parametrize(("options", "strength"), [({}, 0.3), ({"block_size": None}, 1.0), ({"strength": 2.0}, 2.0)])
 def test_evidence_has_a_strength(options, strength):
     model, mean, stddev = joint_model(**options), np.full((1, 3), 0.7, np.float32), np.full((1, 3), 0.5, np.float32)
     model.family.observe(joint_data())

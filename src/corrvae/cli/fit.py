@@ -57,7 +57,9 @@ def _number_or_word(value: Any) -> int | float | str:
     return str(value)
 
 
-def _widths(value: Any) -> tuple[int, ...]:
+def _widths(value: Any) -> tuple[int, ...] | str:
+    if value == "auto":
+        return value
     parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
     try:
         return tuple(int(part) for part in parts if str(part).strip())
@@ -122,7 +124,7 @@ _FIT_OPTIONS = [
         tau=("NUMBER", "auto", "Correlation along an edge; or auto (0.9), learned, learned_per_dimension."),
         forests=(Literal["uniform", "adaptive"], "uniform", "adaptive: edges that data do not support lose weight."),
         eta=("NUMBER", "auto", "How far adaptive weights follow the data; auto: 1 over the edge terms' spread."),
-        hidden=("WIDTHS", (300,), "Widths of the hidden layers, such as 600,200."),
+        hidden=("WIDTHS", "auto", "Widths of the hidden layers, such as 600,200; auto: 300, less for wide tables."),
         init=(str, "random", "Start: random, or linear: the linear model in closed form."),
         contrast=(float, 0.0, "Weight of a term in which other points compete for being linked."),
         rivals=(str, "all", "Which points compete: all, or disjoint: those without a feature in common."),
@@ -148,7 +150,7 @@ _FIT_OPTIONS = [
         "Family joint",
         n_forests=(int, 20, "Forests that posteriors are averaged over."),
         block_size=(int, 1, "Most vertices that training keeps correlated; more is slower and seldom better."),
-        strength=(float | None, None, "Factor of a row's evidence where it is propagated; otherwise 0.5 or 1."),
+        strength=(float | None, None, "Factor of a row's evidence where it is propagated; otherwise 0.3 or 1."),
     ),
     *_panel(
         "Training",

@@ -24,14 +24,16 @@ NAMES = (
     "degree",
     "has_neighbors",
     "size",
+    "triangles",
     "cosine_to_neighborhood",
     "degree_of_other",
     "other_has_neighbors",
     "size_of_other",
+    "triangles_of_other",
     "cosine_of_neighborhood_to_other",
 )
 # Columns that do not depend on the order of a pair; then those of the first vertex, and those of the second.
-N_SYMMETRIC, N_SINGLE = 8, 4
+N_SYMMETRIC, N_SINGLE = 8, 5
 EXCHANGED = (
     *range(N_SYMMETRIC),
     *range(N_SYMMETRIC + N_SINGLE, len(NAMES)),
@@ -98,6 +100,7 @@ class PairFeatures:
         self.graph, self.directions = graph, np.ascontiguousarray(directions, np.float32)
         self.sizes = np.log1p(np.abs(sizes)).astype(np.float32)
         self._begins, self._neighbors = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int64)
+        self._triangles = _triangles(graph)
         self._popular = np.argsort(-graph.degrees, kind="stable")
         shape = graph.n_vertices, graph.n_vertices
         entries = np.ones(len(self._neighbors)), self._neighbors, self._begins
@@ -175,11 +178,17 @@ class PairFeatures:
         degree_j = self.graph.degrees[j]
         mine, theirs = self.directions[i], self.directions
         around_i, around_j = self._around[i], self._around
+        triangles_i = np.broadcast_to(self._triangles[i][:, None], j.shape).copy()
+        triangles_j = self._triangles[j]
         to_j = _products(mine, around_j, j)
         other, without = found[cut, :1].ravel(), np.empty((0, mine.shape[1]))
         if len(cut):
             degree_j[cut, 0] -= 1
             degree_i[cut] -= 1
+            adjacency = self.graph.to_scipy()
+            shared = (adjacency[i[cut]] != 0).multiply(adjacency[other] != 0).sum(axis=1)
+            triangles_i[cut] -= shared[:, None]
+            triangles_j[cut, 0] -= shared
             around_i[cut] = _unit(self._sums[i[cut]] - theirs[other])
             without = _unit(self._sums[other] - mine[cut])
             to_j[cut, 0] = (mine[cut] * without).sum(1)
@@ -195,10 +204,12 @@ class PairFeatures:
             np.log1p(degree_i),
             degree_i > 0,
             np.broadcast_to(self.sizes[i][:, None], j.shape),
+            np.log1p(triangles_i),
             _products(around_i, theirs, j),
             np.log1p(degree_j),
             degree_j > 0,
             self.sizes[j],
+            np.log1p(triangles_j),
             to_j,
         )
         return np.stack([column.astype(np.float32) for column in columns], axis=-1)
@@ -214,6 +225,18 @@ def are_linked(graph: CorrelationGraph, first: np.ndarray, second: np.ndarray) -
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     return np.isin(low * np.int64(graph.n_vertices) + high, graph.edges @ [graph.n_vertices, 1])
+
+
+def _triangles(graph: CorrelationGraph) -> Int[np.ndarray, " vertices"]:
+    """Count the triangles at each vertex."""
+    from corrvae.graphs.walk_kernels import count_triangles
+
+    place = np.empty(graph.n_vertices, np.int64)  # by degree, so that no vertex has many neighbours that come later
+    place[np.argsort(graph.degrees, kind="stable")] = np.arange(graph.n_vertices)
+    ends = np.sort(place[graph.edges], axis=1)
+    shape = graph.n_vertices, graph.n_vertices
+    later = sparse.csr_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=shape)
+    return count_triangles(later.indptr.astype(np.int64), later.indices.astype(np.int64))[place]
 
 
 def _products(rows: np.ndarray, table: np.ndarray, j: np.ndarray) -> Float[np.ndarray, "rows candidates"]:

@@ -126,3 +126,21 @@ def expand(vertices, listed, begins, neighbors, around, directions, popular, n_n
         for p in range(begins[i], begins[i + 1]):
             state[neighbors[p]] = 0
     return found, walks
+
+
+@njit(cache=True, nogil=True)
+def count_triangles(begins, later):
+    """Count the triangles at each vertex, from the neighbours of each that come later in some order of the vertices."""
+    n = len(begins) - 1
+    counts, seen_from = np.zeros(n, np.int64), np.full(n, -1)
+    for i in range(n):
+        mine = later[begins[i] : begins[i + 1]]
+        for j in mine:
+            seen_from[j] = i
+        for a in mine:
+            for j in later[begins[a] : begins[a + 1]]:
+                if seen_from[j] == i:
+                    counts[i] += 1
+                    counts[a] += 1
+                    counts[j] += 1
+    return counts

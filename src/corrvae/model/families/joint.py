@@ -55,7 +55,7 @@ class Joint(Family):
         Most vertices of a block in training, which is also how many a step draws; ``None``: 50,000, or the whole graph
         if it is smaller. With 1 a step draws rows and edges, `batch_size` and `edge_batch_size` of them.
     strength : float or None
-        Factor of the evidence where it is propagated; ``None``: 0.5 if `block_size` is 1 and there are edges, because
+        Factor of the evidence where it is propagated; ``None``: 0.3 if `block_size` is 1 and there are edges, because
         the encoder is then as sure of a row as its features and its neighbours together make it; otherwise 1.
 
     Examples
@@ -90,7 +90,7 @@ class Joint(Family):
 
     def weigh_evidence(self, n_edges: int) -> None:
         """Set the factor of the evidence of an encoder that is trained with so many edges."""
-        usual = 0.5 if self.block_size == 1 and n_edges else 1.0
+        usual = 0.3 if self.block_size == 1 and n_edges else 1.0
         self.factor.fill_(usual if self.strength is None else self.strength)
 
     def _draws_forests(self, data: TrainingData) -> bool:
