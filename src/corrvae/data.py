@@ -1,7 +1,7 @@
 """X and graph as the user brings them: read, checked and aligned, once."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -67,14 +67,6 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
     ``Data``, path, or `corrvae.io.Features`; without `ids`, its own are used. With `reset` the estimator learns the
     number and names of the columns, otherwise they are compared with those it has learned. `missing`: NaN stands for a
     missing entry.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from sklearn.base import BaseEstimator
-    >>> frame = pandas.DataFrame({"red": [1.0, 2.0], "blue": [3.0, 4.0]}, index=["ann", "bob"])
-    >>> read_table(BaseEstimator(), frame, reset=True).ids
-    array(['ann', 'bob'], dtype=object)
     """
     names, source = None, X if hasattr(X, "obsp") or hasattr(X, "edge_index") else None
     X = _as_features(X, None if reset else getattr(estimator, "feature_names_in_", None), missing=missing)
@@ -124,14 +116,6 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     warning counts them, unless `keep_bare` keeps them behind the rows. Ids match ids, 7 also "7". Where there is
     nothing to match, vertex i is row i: the table has no ids, or the ids of a `CorrelationGraph` or an adjacency are 0,
     1, ... and the rows' ids are not these numbers in another order.
-
-    Examples
-    --------
-    >>> graph = CorrelationGraph.from_edges([("ann", "bob"), ("bob", "cem")])
-    >>> align(Table(np.eye(3), np.array(["cem", "bob", "ann"], dtype=object)), graph).graph.edges.tolist()
-    [[0, 1], [1, 2]]
-    >>> align(Table(np.eye(4)), [(0, 2), (3, 2)]).graph
-    CorrelationGraph(4 vertices, 2 edges)
     """
     if graph is None and hasattr(table.source, "edge_index"):
         graph = table.source
@@ -175,34 +159,15 @@ class Known(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """New points and known ones, in one graph.
+    """New points and known ones, in one graph."""
 
-    Attributes
-    ----------
-    graph
-        Vertices with features, the new ones first; then those without, the new ones last.
-    known_rows
-        Which of the known rows take part: those that no new row replaces.
-    asked
-        Positions of the new rows and new vertices without features; without new rows, of all vertices.
-    """
-
-    graph: CorrelationGraph
-    known_rows: Int[np.ndarray, " known"]
-    asked: Int[np.ndarray, " asked"]
+    graph: CorrelationGraph  # first vertices with features, the new ones before the known; of the others the new last
+    known_rows: Int[np.ndarray, " known"]  # known rows that take part: those that no new row replaces
+    asked: Int[np.ndarray, " asked"]  # positions of what is new; without new rows, of all vertices
 
 
 def join_known(table: Table | None, graph: Any, known: Known) -> Joined:
-    """Add new rows, and links between any of their ids, known ids and further ones, to a known graph.
-
-    Examples
-    --------
-    >>> known = Known(np.array(["ann", "bob"], dtype=object), 2, None)
-    >>> cem = Table(np.ones((1, 3)), np.array(["cem"], dtype=object))
-    >>> joined = join_known(cem, [("cem", "bob"), ("dee", "ann")], known)
-    >>> joined.graph.ids.tolist(), joined.asked.tolist()
-    (['cem', 'ann', 'bob', 'dee'], [0, 3])
-    """
+    """Add new rows, and links between any of their ids, known ids and further ones, to a known graph."""
     found, _ = _as_graph(graph, Table(np.empty((len(known.ids), 0)), known.ids) if table is None else table)
     new = known.ids[:0] if table is None else table.row_ids
     replaced = find_ids(known.ids, new)
@@ -347,12 +312,10 @@ def _long_frame(frame: Any, names: Any) -> Any:
     values = [column for column, kind in zip(columns[2:], kinds[2:], strict=True) if kind in ("ids", "numbers")]
     if not are_keys or len(values) > 1 or len(set(columns[0])) == len(columns[0]):
         return frame
-    of_ids: dict[Any, int] = {}
-    of_items: dict[str, int] = {} if names is None else {str(name): k for k, name in enumerate(names)}
-    rows = np.array([of_ids.setdefault(value, len(of_ids)) for value in columns[0]])
-    items = [str(value) for value in columns[1]]
-    if names is None:
-        of_items = {item: k for k, item in enumerate(dict.fromkeys(items))}
+    of_ids = {value: k for k, value in enumerate(dict.fromkeys(columns[0]))}
+    items = list(map(str, columns[1]))
+    of_items = {item: k for k, item in enumerate(dict.fromkeys(items) if names is None else map(str, names))}
+    rows = np.array([of_ids[value] for value in columns[0]])
     places = np.array([of_items.get(item, -1) for item in items])
     known = places >= 0
     if not known.all():
@@ -370,14 +333,7 @@ def shape_of(matrix: Matrix) -> tuple[int, int]:
 
 
 def rows_of(matrix: Matrix, positions: Int[np.ndarray, " rows"]) -> Matrix:
-    """Return rows at these positions; those beyond the last row are zero, as of vertices without features.
-
-    Examples
-    --------
-    >>> rows_of(np.array([[1.0, 2.0]]), np.array([1, 0]))
-    array([[0., 0.],
-           [1., 2.]])
-    """
+    """Return rows at these positions; those beyond the last row are zero, as of vertices without features."""
     known = positions < shape_of(matrix)[0]
     if known.all():
         return matrix[positions]
@@ -388,7 +344,7 @@ def rows_of(matrix: Matrix, positions: Int[np.ndarray, " rows"]) -> Matrix:
 def row_totals(matrix: Matrix, scaling: Scaling | None = None) -> Float[np.ndarray, " rows"]:
     """Return the sum of each row in the model's units, missing entries left out."""
     units = Scaling() if scaling is None else scaling
-    return np.concatenate([_totals(units(piece)) for _, piece in _pieces(matrix)])
+    return np.concatenate([_in_double(units(piece)).sum(axis=1) for _, piece in _pieces(matrix)])
 
 
 class Moments(NamedTuple):
@@ -403,24 +359,20 @@ def column_moments(matrix: Matrix, scaling: Scaling | None = None) -> Moments:
     """Return the moments of each column in the model's units."""
     n_rows, n_columns = shape_of(matrix)
     units = Scaling() if scaling is None else scaling
-    sums, squares, missing = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
+    sums, squares, missing = np.zeros((3, n_columns))
     for _, piece in _pieces(matrix):
         rows = units(piece)
-        if isinstance(rows, np.ndarray):
-            values, gaps = np.nan_to_num(rows.astype(np.float64)), np.isnan(rows)
-            sums, squares, missing = sums + values.sum(0), squares + np.square(values).sum(0), missing + gaps.sum(0)
-            continue
-        values, gaps = np.nan_to_num(rows.data.astype(np.float64)), np.isnan(rows.data)
-        sums += np.bincount(rows.indices, values, n_columns)
-        squares += np.bincount(rows.indices, np.square(values), n_columns)
-        missing += np.bincount(rows.indices[gaps], minlength=n_columns)
+        values = _in_double(rows)
+        sums += values.sum(axis=0)
+        squares += (values**2).sum(axis=0)
+        missing += _entrywise(np.isnan, rows).sum(axis=0)
     known = np.maximum(n_rows - missing, 1)
     return Moments(sums / known, squares / known, (n_rows - missing) / max(1, n_rows))
 
 
 def count_entries(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
     """Return the number of entries of each row that are neither zero nor missing."""
-    return np.concatenate([_totals(_filled(piece)).astype(np.int64) for _, piece in _pieces(matrix)])
+    return row_totals(matrix, Scaling("presence")).astype(np.int64)
 
 
 def digest(matrix: Matrix) -> str:
@@ -514,36 +466,30 @@ def _pieces(matrix: Matrix) -> Iterator[tuple[int, Matrix]]:
         yield begin, matrix[begin : begin + step]
 
 
-def _totals(piece: Matrix) -> np.ndarray:
-    if isinstance(piece, np.ndarray):
-        return np.asarray(np.nansum(piece, axis=1, dtype=np.float64))
-    n_rows = shape_of(piece)[0]
-    row_of = np.repeat(np.arange(n_rows), np.diff(piece.indptr))
-    sums = np.bincount(row_of, weights=np.nan_to_num(piece.data.astype(np.float64)), minlength=n_rows)
-    return sums.astype(np.float64)  # without entries they are integers
+def _entrywise(function: Callable[[np.ndarray], np.ndarray], rows: Matrix) -> Matrix:
+    """Return a function of each entry; it has to leave 0 as it is."""
+    if isinstance(rows, np.ndarray):
+        return function(rows)
+    return sparse.csr_array((function(rows.data), rows.indices, rows.indptr), shape=rows.shape)
 
 
-def _filled(piece: Matrix) -> Matrix:
-    """Return 1 where an entry is neither zero nor missing."""
-    if isinstance(piece, np.ndarray):
-        return (piece != 0) & ~np.isnan(piece)
-    filled = ((piece.data != 0) & ~np.isnan(piece.data)).astype(np.float64)
-    return sparse.csr_array((filled, piece.indices, piece.indptr), shape=piece.shape)
+def _in_double(rows: Matrix) -> Matrix:
+    """Return rows in double precision, with zeros where entries are missing."""
+    return _entrywise(lambda values: np.nan_to_num(values.astype(np.float64)), rows)
 
 
 def _check_numbers(matrix: Matrix, missing: bool) -> None:
     """Raise at the first infinity, number too large for float32 and, unless it may be missing, NaN."""
     for begin, piece in _pieces(matrix):
-        if isinstance(piece, sparse.csr_array):
-            wrong = np.flatnonzero(_is_wrong(piece.data, missing))
-            if len(wrong):
-                row = int(np.searchsorted(piece.indptr, wrong[0], side="right")) - 1
-                _raise_at(begin + row, int(piece.indices[wrong[0]]), float(piece.data[wrong[0]]))
+        values: np.ndarray = piece.data if isinstance(piece, sparse.csr_array) else piece
+        wrong = np.flatnonzero(_is_wrong(values, missing))
+        if not len(wrong):
             continue
-        wrong = np.argwhere(_is_wrong(piece, missing))
-        if len(wrong):
-            row, column = (int(index) for index in wrong[0])
-            _raise_at(begin + row, column, float(piece[row, column]))
+        if isinstance(piece, sparse.csr_array):
+            row, column = np.searchsorted(piece.indptr, wrong[0], side="right") - 1, piece.indices[wrong[0]]
+        else:
+            row, column = divmod(wrong[0], piece.shape[1])
+        _raise_at(begin + int(row), int(column), float(values.flat[wrong[0]]))
 
 
 def _is_wrong(values: np.ndarray, missing: bool) -> np.ndarray:
