@@ -106,6 +106,11 @@ def is_quiet() -> bool:
     return not _logger.isEnabledFor(logging.INFO)
 
 
+def show_progress() -> bool | None:
+    """Return whether to show a bar; None lets a terminal decide."""
+    return False if is_quiet() else None
+
+
 def is_main() -> bool:
     """Return whether this process reports and saves: all do, but for workers of torchrun other than the first."""
     if "RANK" not in os.environ:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.app import command, is_quiet, keyword, notify
+from corrvae.cli.app import command, keyword, notify, show_progress
 from corrvae.cli.output import (
     TABLES,
     IdColumnOption,
@@ -154,7 +154,7 @@ def neighbors(
         metric=metric,
         candidates=_read_ids(candidates, model.ids_),
         exclude=exclude,
-        progress=_progress(),
+        progress=show_progress(),
     )
     n_found = found.scores.shape[-1]
     if n_found < n_neighbors:
@@ -254,7 +254,7 @@ def links(
     if graph is not None:
         given = _linked(points.ids, read_graph(graph))
         linked = given if linked is None else given + linked
-    pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=_progress())
+    pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=show_progress())
     if len(pairs) < top:
         notify(f"{top:,} links were asked for, but there are {len(pairs):,} pairs that are not linked")
     table = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric).to_table()
@@ -324,7 +324,7 @@ def match(
         replace=replace,
         exact_on=_exact_values(exact_on, names, called) if exact_on else None,
         metric=metric,
-        progress=_progress(),
+        progress=show_progress(),
     )
     if not found.exact:
         notify("too many pairs to look at all: this is the best matching among each point's nearest candidates")
@@ -370,7 +370,9 @@ def cluster(
     points = model.posterior(X)
     if X is None and model.graph_ is not None:
         points = points.take(np.flatnonzero(~model.graph_.is_group))
-    labels, route = find_clusters(points, n_clusters, method=method, random_state=random_state, progress=_progress())
+    labels, route = find_clusters(
+        points, n_clusters, method=method, random_state=random_state, progress=show_progress()
+    )
     notify(route)
     return pa.table({"id": pa.array(points.ids.tolist()), "cluster": labels}), {"route": route}
 
@@ -478,7 +480,7 @@ def _atlas(points: Any) -> Any:
     from corrvae.scoring import nearest
 
     oneself, width = sparse.csr_array(sparse.eye_array(len(points))), max(1, min(15, len(points) - 1))
-    rows, distances = nearest(points, points, "expected_distance", width, exclude=oneself, progress=_progress())
+    rows, distances = nearest(points, points, "expected_distance", width, exclude=oneself, progress=show_progress())
     places = spring_layout(rows, project(points.mean)[0])
     near = [
         {"ids": found[found >= 0].tolist(), "distances": away[found >= 0].tolist()}
@@ -538,8 +540,3 @@ def _read_ids(given: str | None, known: Any, kind: str = "points") -> Any:
 def _unknown(name: Any, known: Any, kind: str = "points") -> str:
     example = f", whose ids are like {known[:1].tolist()[0]!r}" if len(known) else ""
     return f"the id {str(name)!r} is not among the {len(known):,} {kind}{example}"
-
-
-def _progress() -> bool | None:
-    """Return whether to show a bar; None lets a terminal decide."""
-    return False if is_quiet() else None

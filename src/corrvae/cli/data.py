@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.app import command, data_app, is_quiet, notify
+from corrvae.cli.app import command, data_app, is_quiet, notify, show_progress
 from corrvae.cli.output import (
     ConductanceOption,
     DirectedOption,
@@ -17,6 +17,7 @@ from corrvae.cli.output import (
     check_out,
     graph_options,
     print_document,
+    print_written,
     write_answer,
 )
 
@@ -46,9 +47,8 @@ def weights(
 
     read = read_graph(graph, **graph_options(conductance, directed))
     chosen: Any = method
-    found = spanning_weights(
-        read, method=chosen, epsilon=epsilon, random_state=random_state, progress=False if is_quiet() else None
-    )
+    options = {"epsilon": epsilon, "random_state": random_state, "progress": show_progress()}
+    found = spanning_weights(read, method=chosen, **options)
     notify(found.route)
     ends = read.id_pairs
     columns: dict[str, Any] = {name: pa.array(ends[:, k].tolist()) for k, name in enumerate(("source", "target"))}
@@ -81,10 +81,8 @@ def convert(
 
     matrix: Any = map_table(table, out, id_column=id_column, layout=layout)
     n_rows, n_columns = map(int, matrix.shape)
-    if as_json:
-        print_document({"out": str(out), "rows": n_rows, "columns": n_columns, "entries": int(matrix.nnz)})
-    else:
-        notify(f"{matrix.nnz:,} entries, in {n_rows:,} rows of {n_columns:,} features, are in {out}")
+    sentence = f"{matrix.nnz:,} entries, in {n_rows:,} rows of {n_columns:,} features, are in {out}"
+    print_written(out, sentence, as_json=as_json, rows=n_rows, columns=n_columns, entries=int(matrix.nnz))
 
 
 @command(data_app, "example")

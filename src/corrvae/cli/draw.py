@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from corrvae.cli.app import command, is_quiet, notify
-from corrvae.cli.output import JsonOption, RandomStateOption, RunArgument, check_out, print_document
+from corrvae.cli.app import command, notify, show_progress
+from corrvae.cli.output import JsonOption, RandomStateOption, RunArgument, check_out, print_written
 
 _PICTURES = (".html", ".png", ".svg", ".pdf")
 
@@ -43,10 +43,7 @@ def plot(
     """
     check_out(out, _PICTURES)
     path = draw_run(run, out, color=color, n_clusters=n_clusters, method=method, random_state=random_state)
-    if as_json:
-        print_document({"out": str(path)})
-    else:
-        notify(f"The picture is in {path}")
+    print_written(path, f"The picture is in {path}", as_json=as_json)
 
 
 @command()
@@ -92,11 +89,8 @@ def explore(
                 server.serve_forever()
         return
     path = run.resolve().with_suffix(".map.html") if out is None else out
-    write_explorer(model, path, **options, progress=False if is_quiet() else None)
-    if as_json:
-        print_document({"out": str(path)})
-    else:
-        notify(f"The map is in {path}")
+    write_explorer(model, path, **options, progress=show_progress())
+    print_written(path, f"The map is in {path}", as_json=as_json)
 
 
 def draw_run(folder: Path, out: Path | None = None, *, color: str = "cluster", **options: Any) -> Path:

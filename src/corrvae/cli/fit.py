@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, final
+from typing import Annotated, Any, Literal, final
 
 import typer
 
@@ -28,9 +28,6 @@ from corrvae.cli.output import (
     print_document,
 )
 from corrvae.errors import FolderError
-
-if TYPE_CHECKING:
-    from corrvae.estimator import CorrelatedVAE
 
 _OPTIONS = "run.toml"
 _SECONDS_BETWEEN_LINES = 10.0
@@ -267,7 +264,7 @@ def resume_command(out: Path) -> str:
     return f"corrvae fit --out {shlex.quote(str(out))} --resume"
 
 
-def _train(out: Path, options: dict[str, Any], *, resume: bool) -> "CorrelatedVAE":
+def _train(out: Path, options: dict[str, Any], *, resume: bool) -> Any:
     import numpy as np
 
     from corrvae.io import lock_folder
@@ -276,13 +273,11 @@ def _train(out: Path, options: dict[str, Any], *, resume: bool) -> "CorrelatedVA
 
     X, graph = _read_inputs(options)
     if options["random_state"] is None:
-        drawn = agree(int(np.random.default_rng().integers(2**31)))
-        options = {**options, "random_state": drawn}
-        notify(f"random_state {drawn}")
+        options = {**options, "random_state": agree(int(np.random.default_rng().integers(2**31)))}
+        notify(f"random_state {options['random_state']}")
     model = _make_model(options)
-    checkpoint = Checkpoint(
-        out / "checkpoint", steps=options["checkpoint_steps"], minutes=options["checkpoint_minutes"]
-    )
+    steps, minutes = options["checkpoint_steps"], options["checkpoint_minutes"]
+    checkpoint = Checkpoint(out / "checkpoint", steps=steps, minutes=minutes)
     callbacks = [CSVLog(out / "history.csv"), _progress(), checkpoint]
     with lock_folder(out) if is_main() else nullcontext():
         model.fit(X, graph=graph, callbacks=callbacks if resume else [_NewRun(out, options), *callbacks])
@@ -322,16 +317,14 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     from corrvae.model.families import make_family
 
     path = Path(options["features"])
-    missing = "mask" if options["missing"] == "mask" else "error"
-    features = read_features(path, id_column=options["id_column"], layout=options["layout"], missing=missing)
+    how: Any = {name: options[name] for name in ("id_column", "layout", "missing")}
+    features = read_features(path, **how)
     notify(f"{path}: {features.n_rows:,} rows of {features.n_columns:,} features")
     if options["graph"] is None and options["groups"] is None:
         return features, None
     rows = np.arange(features.n_rows) if features.ids is None else features.ids
     graph: Any = None
     if options["graph"] is not None:
-        if Path(options["graph"]).resolve() == path.resolve():
-            notify(f"{path} is given twice, as features and as graph; the graph is a file of pairs of rows")
         path = Path(options["graph"])
         graph = read_graph(path, rows=rows, **graph_options(options["conductance"], options["directed"]))
         notify(f"{path}: {graph.n_edges:,} edges between {graph.n_vertices:,} points")
@@ -346,7 +339,7 @@ def _read_inputs(options: Mapping[str, Any]) -> tuple[Any, Any]:
     return features, join(features, graph, keep_bare=keep_bare)
 
 
-def _make_model(options: Mapping[str, Any]) -> "CorrelatedVAE":
+def _make_model(options: Mapping[str, Any]) -> Any:
     from corrvae import AdaptiveForests, CorrelatedVAE
     from corrvae.model.families import FAMILIES, make_family
 
@@ -397,11 +390,10 @@ def _write_options(out: Path, options: Mapping[str, Any]) -> None:
     from corrvae.io import replace_file
 
     plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in options.items()}
-    lines = [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in plain.items() if value is not None
-    ]
     with replace_file(out / _OPTIONS) as stream:
-        stream.write("".join(lines).encode())
+        for name, value in plain.items():
+            if value is not None:
+                stream.write(f"{name} = {json.dumps(value, ensure_ascii=False)}\n".encode())
 
 
 def _resumed_options(out: Path, options: Mapping[str, Any]) -> dict[str, Any]:

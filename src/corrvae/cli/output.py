@@ -6,18 +6,12 @@ A table goes to the file of ``--out``, in the format of its suffix, or to stdout
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from corrvae.cli.app import is_main, notify
 from corrvae.errors import FolderError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from corrvae.estimator import CorrelatedVAE
-    from corrvae.io import Features
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Folder of a trained model, as corrvae fit writes it.")
@@ -74,7 +68,7 @@ def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
         raise FolderError(out, "this is a folder, not a file")
 
 
-def write_answer(table: "pa.Table", out: Path | None, *, as_json: bool, **facts: Any) -> None:
+def write_answer(table: Any, out: Path | None, *, as_json: bool, **facts: Any) -> None:
     """Write a table to a file or to stdout; `facts` hold for the whole table, and are no columns of a JSON document."""
     from corrvae.io import write_table
 
@@ -82,10 +76,8 @@ def write_answer(table: "pa.Table", out: Path | None, *, as_json: bool, **facts:
         return
     if out is not None:
         write_table(table, out)
-        if as_json:
-            print_document({"out": str(out), "n_rows": table.num_rows, **facts})
-        else:
-            notify(f"{table.num_rows:,} rows are in {out}")
+        n_rows = table.num_rows
+        print_written(out, f"{n_rows:,} rows are in {out}", as_json=as_json, n_rows=n_rows, **facts)
     elif as_json:
         kept = table.drop_columns([name for name in table.column_names if name in facts])
         sys.stdout.write(json.dumps(facts, ensure_ascii=False).removesuffix("}") + (", " if facts else "") + '"rows": ')
@@ -95,26 +87,28 @@ def write_answer(table: "pa.Table", out: Path | None, *, as_json: bool, **facts:
         write_table(table, "-")
 
 
+def print_written(out: Path, sentence: str, *, as_json: bool, **facts: Any) -> None:
+    """Print where something was written: a sentence on stderr, or one JSON document."""
+    if as_json:
+        print_document({"out": str(out), **facts})
+    else:
+        notify(sentence)
+
+
 def print_document(document: dict[str, Any]) -> None:
     """Print JSON on stdout."""
     if is_main():
         sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
 
 
-def read_points(model: "CorrelatedVAE", path: Path, *, id_column: str | None, layout: Layout) -> "Features":
+def read_points(model: Any, path: Path, *, id_column: str | None, layout: Layout) -> Any:
     """Read a table of features with the columns that a model was trained on, and ids of the kind of the model's."""
     from corrvae.graphs.ids import id_array
     from corrvae.io import Features, find_ids, read_features
 
     names = getattr(model, "feature_names_in_", None)
-    missing = "mask" if model.missing == "mask" else "error"
-    found = read_features(
-        path,
-        id_column=id_column,
-        layout=layout,
-        names=None if names is None else list(names),
-        missing=missing,
-    )
+    wanted = None if names is None else list(names)
+    found = read_features(path, id_column=id_column, layout=layout, names=wanted, missing=model.missing)
     if found.ids is None:
         return found
     places = find_ids(model.ids_, found.ids)  # 7 where the model has "7" becomes "7"

@@ -24,19 +24,10 @@ def push_to_hub(
 ) -> str:
     """Upload a model's folder in one commit, and return the commit's address.
 
-    The repository is made if needed. A folder holds ids, graph and, unless it was saved with ``store_features=False``,
-    the training features.
-
-    Parameters
-    ----------
-    path
-        The folder that `CorrelatedVAE.save` or ``corrvae fit`` wrote.
-    repo
-        Name of the repository, such as "ann/music".
-    private
-        Whether only its owners see a repository that is new.
-    token, endpoint
-        Access token and address of the hub; by default those that huggingface_hub is set up with.
+    The repository, such as "ann/music", is made if needed; `private`: only its owners see it. The folder, which
+    `CorrelatedVAE.save` or ``corrvae fit`` wrote, holds ids, graph and, unless it was saved with
+    ``store_features=False``, the training features. Access token and address (`endpoint`) of the hub are by default
+    those that huggingface_hub is set up with.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
@@ -68,14 +59,8 @@ def from_hub(
 ) -> Path:
     """Download a model's folder and return where it is, for `corrvae.load`; files that are there stay.
 
-    Parameters
-    ----------
-    repo
-        Name of the repository.
-    revision
-        Branch, tag or commit.
-    token, endpoint, cache_dir
-        Access token, address of the hub, and where files are kept; by default as huggingface_hub is set up.
+    `revision` is a branch, tag or commit. Access token, address of the hub and the folder of files are by default as
+    huggingface_hub is set up.
     """
     from huggingface_hub import HfApi
 

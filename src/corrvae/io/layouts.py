@@ -43,7 +43,6 @@ def open_table(path: Path, id_column: str | None, layout: Layout, names: list[st
 
 
 def _is_long(table: Table, names: list[str] | None) -> bool:
-    """Return whether a table is long: ids that repeat, a second column of ids or words, and at most one of numbers."""
     if (names is not None and set(names) <= set(table.names or ())) or table.n_columns > _MOST_LONG_COLUMNS:
         return False
     item = table.others[0]
@@ -87,11 +86,7 @@ def _kinds(table: Table) -> list[str]:
 
 
 def _value_position(table: Table) -> list[int]:
-    """Return where a long table has its values, if anywhere.
-
-    A column after the items that holds words alone, or times, has no values; one with a word among numbers has, so that
-    the word is found.
-    """
+    """Return where a long table has its values, if anywhere; a word among numbers is found when they are read."""
     for k, kind in zip(table.others[1:], _kinds(table)[1:], strict=True):
         if kind in _VALUES or (kind == "words" and any(looks_like([row[k]]) != "words" for row in table.sample)):
             return [k]

@@ -38,14 +38,6 @@ def write_mapped(
     """Write a sparse matrix as a folder that `open_mapped` and `read_features` open without reading it.
 
     The folder must not exist yet. `ids` are integers or strings, one for each row; `names` are those of the columns.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     write_mapped(f"{parent}/x", sparse.csr_array([[0.0, 2.0], [1.0, 0.0]]))
-    ...     open_mapped(f"{parent}/x").toarray().tolist()
-    [[0.0, 2.0], [1.0, 0.0]]
     """
     listed = None if ids is None else ids.tolist()
     with _new_folder(Path(folder)) as fresh:

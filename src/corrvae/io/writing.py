@@ -24,13 +24,7 @@ _BLOCK_ROWS = 1 << 16
 
 
 def ids_as_column(ids: np.ndarray) -> pa.Array:
-    """Return ids as a column of a table; integers beside strings, as of points and their groups, become strings.
-
-    Examples
-    --------
-    >>> ids_as_column(np.array([1, 2, "team a"], dtype=object)).to_pylist()
-    ['1', '2', 'team a']
-    """
+    """Return ids as a column of a table; integers beside strings, as of points and their groups, become strings."""
     listed = ids.tolist()
     if {type(value) for value in listed} == {int, str}:
         listed = [str(value) for value in listed]
@@ -43,22 +37,13 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], *, file_format: F
     Text has nine significant digits of a double and as many of a single as distinguish it. In JSON a table is a list
     with an object for each row, and what is not finite is null. The format is that of the ending of the name, otherwise
     CSV.
-
-    Examples
-    --------
-    >>> write_table(pa.table({"id": ["ann", "bob"], "score": [0.1, 1 / 3]}), "-")
-    id,score
-    ann,0.1
-    bob,0.333333333
     """
     if os.fspath(path) == "-":
         _write_text(table, file_format or "csv", sys.stdout)
         return
     chosen = file_format or _FORMATS.get(Path(path).suffix.lower())
     if chosen is None:
-        raise FolderError(
-            Path(path), f"the name must end in one of {', '.join(_FORMATS)}, which decides what is written"
-        )
+        raise FolderError(Path(path), f"the name must end in one of {', '.join(_FORMATS)}")
     with replace_file(path) as stream:
         if chosen == "parquet":
             parquet.write_table(table, stream)

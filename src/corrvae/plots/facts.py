@@ -87,11 +87,12 @@ def group_points(
     judged = np.random.default_rng(random_state).permutation(n_points)[:_JUDGED]
     n_distinct = len(np.unique(embedding[judged], axis=0))
     counts = range(2, min(_MOST_GROUPS + 1, n_distinct)) if count is None else [min(count, n_points)]
+    n_starts: Any = 3 if count is None else 10
     best, groups = -np.inf, np.zeros(n_points, np.int64)
     for number in counts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than groups
-            kmeans = KMeans(number, n_init=3, random_state=random_state)  # pyright: ignore[reportArgumentType]
+            kmeans = KMeans(number, n_init=n_starts, random_state=random_state)
             found = kmeans.fit(embedding[judged] if count is None else embedding).predict(embedding)
         quality = silhouette_score(embedding[judged], found[judged]) if count is None else 0.0
         if quality > best:

@@ -38,10 +38,7 @@ def draw_embedding(
     They are coloured by "cluster" (k-means of the means), "degree", "uncertainty" (the standard deviation), or by
     values of your own by id, called `color_name`. The method is one of `project`.
     """
-    figure, _ = _map(
-        model, color=color, color_name=color_name, n_clusters=n_clusters, method=method, random_state=random_state
-    )
-    return figure
+    return _map(model, color, color_name, n_clusters, method, random_state)[0]
 
 
 def write_page(
@@ -49,21 +46,19 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     title: str = "A trained model",
-    color: Color = "cluster",
-    color_name: str | None = None,
-    n_clusters: int = 5,
-    method: str = "pca",
     random_state: int = 0,
+    **look: Any,
 ) -> None:
-    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere."""
+    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere.
+
+    `look` are the options of `draw_embedding`.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from corrvae import __version__
     from corrvae.io import replace_file
 
-    figure, shown = _map(
-        model, color=color, color_name=color_name, n_clusters=n_clusters, method=method, random_state=random_state
-    )
+    figure, shown = _map(model, random_state=random_state, **look)
     links = score_links(model, np.random.default_rng(random_state))
     spread = uncertainty(model)
     weights = np.empty(0) if model.weights_ is None else np.asarray(model.weights_, np.float64)
@@ -94,7 +89,12 @@ def write_page(
 
 
 def _map(
-    model: CorrelatedVAE, *, color: Color, color_name: str | None, n_clusters: int, method: str, random_state: int
+    model: CorrelatedVAE,
+    color: Color = "cluster",
+    color_name: str | None = None,
+    n_clusters: int = 5,
+    method: str = "pca",
+    random_state: int = 0,
 ) -> tuple[Figure, dict[str, Any]]:
     """Return the figure, and what it shows."""
     generator = np.random.default_rng(random_state)
@@ -104,11 +104,7 @@ def _map(
         shown = np.sort(generator.choice(n_points, MAX_POINTS, replace=False))
     values = np.array(_color_values(model, color, n_clusters, random_state), dtype=object)[shown]
     name = color_name or (color if isinstance(color, str) else "value")
-    if method == "umap":
-        places, share = project(model.embedding_[shown], method, random_state=random_state)
-    else:
-        places, share = project(model.embedding_, method)
-        places = places[shown]
+    places, share = project(model.embedding_, method, random_state=random_state)
     edges = np.empty((0, 2), np.int64)
     if graph is not None:
         position = np.full(n_points, -1)
@@ -118,7 +114,7 @@ def _map(
         if len(edges) > MAX_EDGES:
             edges = edges[np.sort(generator.choice(len(edges), MAX_EDGES, replace=False))]
     shown_facts = {"n_points": len(shown), "n_edges": len(edges), "share": share, "name": name}
-    return draw_map(places, values, edges=edges, title=name), shown_facts
+    return draw_map(places[shown], values, edges=edges, title=name), shown_facts
 
 
 def _color_values(model: CorrelatedVAE, color: Color, n_clusters: int, random_state: int) -> list[Any]:

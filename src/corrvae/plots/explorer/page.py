@@ -47,29 +47,18 @@ def write_explorer(
         raise ValueError(f"{len(model.ids_):,} points are too many for one file; serve them (corrvae explore --serve)")
     guide = Guide(model, random_state=random_state)
     near = guide.near(progress=progress)
-    places = lay_out(model, near.neighbors, layout, random_state=random_state)
     document, blocks = describe_points(
-        guide, places, labels=labels, n_clusters=n_clusters, title=title, random_state=random_state
+        guide, near.neighbors, layout, title=title, labels=labels, n_clusters=n_clusters, random_state=random_state
     )
     blocks |= near_blocks(guide, np.arange(len(model.ids_)), near)
     with replace_file(path) as stream:
         stream.write(render(document, blocks).encode("utf-8"))
 
 
-def lay_out(
-    model: CorrelatedVAE, neighbors: Int[np.ndarray, "points k"] | None, method: str, *, random_state: int
-) -> Float[np.ndarray, "points 2"]:
-    """Return the places of points on the map."""
-    if method not in METHODS:
-        raise ValueError(f"layout must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    if method != "neighbors" or neighbors is None:
-        return project(model.embedding_, method, random_state=random_state)[0]
-    return spring_layout(neighbors, project(model.embedding_)[0], random_state=random_state)
-
-
 def describe_points(
     guide: Guide,
-    places: Float[np.ndarray, "points 2"],
+    neighbors: Int[np.ndarray, "points k"] | None,
+    layout: str,
     *,
     title: str,
     labels: Labels | None,
@@ -79,6 +68,12 @@ def describe_points(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what the page knows from the start: a JSON document, and arrays by name."""
     model = guide.model
+    if layout not in METHODS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, METHODS))}, not {layout!r}")
+    method = "umap" if layout == "umap" else "pca"
+    places, _ = project(model.embedding_, method, random_state=random_state)
+    if layout == "neighbors" and neighbors is not None:
+        places = spring_layout(neighbors, places, random_state=random_state)
     clusters = group_points(model.embedding_, n_clusters, random_state=random_state)
     members = [np.flatnonzero(clusters == number) for number in range(clusters.max(initial=-1) + 1)]
     averages = np.stack([guide.expected(_some(part)).mean(axis=0) for part in members])

@@ -8,7 +8,7 @@ import numpy as np
 
 from corrvae.estimator import CorrelatedVAE
 from corrvae.plots.explorer.guide import Guide
-from corrvae.plots.explorer.page import Labels, describe_group, describe_points, lay_out, near_blocks, render
+from corrvae.plots.explorer.page import Labels, describe_group, describe_points, near_blocks, render
 
 _ADDRESS = "127.0.0.1"
 _MOST_BYTES = 2**26  # of a group: four for each of its members
@@ -34,9 +34,15 @@ def serve_explorer(
     """
     guide = Guide(model, random_state=random_state)
     neighbors = guide.near().neighbors if layout == "neighbors" else None
-    places = lay_out(model, neighbors, layout, random_state=random_state)
     document, blocks = describe_points(
-        guide, places, labels=labels, n_clusters=n_clusters, title=title, random_state=random_state, served=True
+        guide,
+        neighbors,
+        layout,
+        title=title,
+        labels=labels,
+        n_clusters=n_clusters,
+        random_state=random_state,
+        served=True,
     )
     page, n_points = render(document, blocks).encode("utf-8"), len(model.ids_)
 
