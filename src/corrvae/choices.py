@@ -62,8 +62,8 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
         "hidden": _hidden,
         "tau": _tau,
         "batch_size": _batch_size,
-        "edge_batch_size": _edge_batch_size,
-        "learning_rate": _learning_rate,
+        "edge_batch_size": lambda known, table: (4 * int(known["batch_size"]), "four for each row, as in the paper"),
+        "learning_rate": lambda known, table: (3e-3, "three times the paper's, for larger batches"),
         "validation_fraction": _validation_fraction,  # these three ask whether max_epochs is "auto"
         "patience": _patience,
         "warmup_steps": _warmup_steps,
@@ -141,14 +141,6 @@ def _batch_size(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
         return own, "what the family draws in a step"
     doublings = max((n_rows >= 50_000) + (n_rows >= 500_000), (n_columns >= 5_000) + (n_columns >= 20_000))
     return 128 * 2**doublings, f"for {n_rows:,} rows of {n_columns:,} columns"
-
-
-def _edge_batch_size(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
-    return 4 * int(known["batch_size"]), "four for each row, as in the paper"
-
-
-def _learning_rate(known: Mapping[str, Any], table: Table) -> tuple[float, str]:
-    return 3e-3, "three times the paper's, for larger batches"
 
 
 def _max_epochs(known: Mapping[str, Any], table: Table) -> tuple[int, str]:

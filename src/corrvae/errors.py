@@ -13,13 +13,7 @@ class CorrvaeError(Exception):
 
 @final
 class DataFileError(CorrvaeError, ValueError):
-    """A data file that cannot be read: its `path`, the `problem` with what to do, and the `line` counted from 1.
-
-    Examples
-    --------
-    >>> print(DataFileError("friends.csv", "there is one column; an edge needs two", line=7))
-    friends.csv, line 7: there is one column; an edge needs two
-    """
+    """A data file that cannot be read: its `path`, the `problem` with what to do, and the `line` counted from 1."""
 
     def __init__(self, path: str | Path, problem: str, line: int | None = None) -> None:
         super().__init__(path, problem, line)
@@ -31,13 +25,7 @@ class DataFileError(CorrvaeError, ValueError):
 
 @final
 class FolderError(CorrvaeError, OSError):
-    """A folder that cannot be read or written: its `path`, or that of the file in it, and the `problem` with its cure.
-
-    Examples
-    --------
-    >>> print(FolderError("run", "there is no such folder"))
-    run: there is no such folder
-    """
+    """A folder that cannot be read or written: its `path`, or that of a file in it, and the `problem` with its cure."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         super().__init__(path, problem)

@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from corrvae.model.posterior import Posterior
-from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
+from corrvae.scoring.metrics import MetricLike, make_metric
 from corrvae.scoring.search import score
 
 # Random pairs without a link for each link, and at least so many.
@@ -108,7 +108,7 @@ def calibrate(
 def calibrate_links(
     posterior: Posterior,
     links: Int[np.ndarray, "links 2"],
-    metric: str | Metric | BlockFunction,
+    metric: MetricLike,
     *,
     edges: Int[np.ndarray, "edges 2"],
     prior: float | None = None,

@@ -17,9 +17,9 @@ from corrvae.graphs.ids import VertexIds, as_array, id_array, is_missing, object
 from corrvae.io import Features
 from corrvae.model.posterior import Posterior
 from corrvae.scoring.effects import Balance, Effect, as_numbers, average_effect, compare
-from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
+from corrvae.scoring.metrics import Metric, MetricLike, make_metric
 from corrvae.scoring.results import OfPairs, score_table
-from corrvae.scoring.search import nearest, parts, score, score_matrix
+from corrvae.scoring.search import Pairs, Scores, nearest, parts, score, score_matrix
 
 # Up to here all pairs are scored (the assignment of 2,000 x 2,000 takes about a second); beyond, nearest candidates.
 _MOST_PAIRS, _CANDIDATES = 4_000_000, 50
@@ -64,14 +64,14 @@ class Matches(OfPairs):
         The ids of points without a partner, left and right, and why.
     """
 
-    margins: Float[np.ndarray, " pairs"]
+    margins: Scores
     caliper: float | None
     ratio: int
     replace: bool
     exact: bool
     unmatched: dict[Any, str]
     _sides: "_Sides"
-    _pairs: Int[np.ndarray, "pairs 2"]
+    _pairs: Pairs
 
     @property
     def left_ids(self) -> Shaped[np.ndarray, " left"]:
@@ -102,7 +102,8 @@ class Matches(OfPairs):
         """
         left, right, metric = self._sides.left, self._sides.right, self._sides.metric
         best = metric.sign * _nearest(left, right, metric, 1)[1][:, 0]
-        among_right = metric.sign * _nearest_twins(right, _sample(len(right.points)), metric, 1)[1][:, 0]
+        some = _sample(len(right.points))
+        among_right = metric.sign * _nearest(right.take(some), right, metric, 1, own=some)[1][:, 0]
         known = among_right[~np.isnan(among_right)]
         return best <= (np.quantile(known, 0.99) if len(known) else np.inf)
 
@@ -144,7 +145,7 @@ class Matches(OfPairs):
         left, right = found[0][:, 0], found[1][:, 0]
         reused = np.flatnonzero(np.bincount(pairs[:, 1]) > 1)
         twins = np.full((len(right), _TWINS), -1)
-        twins[reused] = _nearest_twins(sides.right, reused, sides.metric, _TWINS)[0]
+        twins[reused] = _nearest(sides.right.take(reused), sides.right, sides.metric, _TWINS, own=reused)[0]
         used = np.union1d(pairs[:, 1], twins[twins >= 0])
         for side, positions, values in ((sides.left, np.unique(pairs[:, 0]), left), (sides.right, used, right)):
             unknown = positions[~np.isfinite(values[positions])]
@@ -187,7 +188,7 @@ def match(
     points: Posterior,
     left: Any,
     right: Any,
-    metric: str | Metric | BlockFunction,
+    metric: MetricLike,
     *,
     caliper: float | str | None = None,
     ratio: int = 1,
@@ -209,11 +210,11 @@ def match(
         chosen[:, ratio] = False
         pairs, scores, exact = np.stack([np.nonzero(chosen)[0], near[chosen]], axis=1), near_scores[chosen], True
     else:
-        options: dict[str, Any] = {"caliper": limit, "ratio": ratio, "n_candidates": n_candidates}
+        options: dict[str, Any] = {"caliper": limit, "ratio": ratio, "n_candidates": n_candidates, "progress": progress}
         pairs, scores, exact = np.empty((0, 2), np.int64), np.empty(0), True
         for rows, columns in _groups(sides.left, sides.right):
             one, other = sides.left.take(rows).points, sides.right.take(columns).points
-            found, costs, is_best = assign(one, other, metric, progress=progress, **options)
+            found, costs, is_best = assign(one, other, metric, **options)
             pairs = np.concatenate([pairs, np.stack([rows[found[:, 0]], columns[found[:, 1]]], axis=1)])
             scores, exact = np.concatenate([scores, costs]), exact and is_best
         order = np.lexsort((pairs[:, 1], metric.sign * scores, pairs[:, 0]))
@@ -371,7 +372,6 @@ def _nearest(
     candidates: _Side,
     metric: Metric,
     k: int,
-    *,
     own: Int[np.ndarray, " queries"] | None = None,
     progress: bool | None = None,
 ) -> tuple[Int[np.ndarray, "queries k"], Float[np.ndarray, "queries k"]]:
@@ -388,23 +388,16 @@ def _nearest(
     return positions, scores
 
 
-def _nearest_twins(
-    side: _Side, some: Int[np.ndarray, " some"], metric: Metric, k: int
-) -> tuple[Int[np.ndarray, "some k"], Float[np.ndarray, "some k"]]:
-    """Find the k best other points of the same side and kind, of some points."""
-    return _nearest(side.take(some), side, metric, k, own=some)
-
-
 def assign(
     left: Posterior,
     right: Posterior,
-    metric: str | Metric | BlockFunction,
+    metric: MetricLike,
     *,
     caliper: float | None = None,
     ratio: int = 1,
     n_candidates: int | None = None,
     progress: bool | None = None,
-) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"], bool]:
+) -> tuple[Pairs, Scores, bool]:
     """Match points of two sides, so that no right point is in two pairs and no left one in more than `ratio`.
 
     As many pairs as possible; then as many left points with a partner as possible; then the best sum of scores.
@@ -451,9 +444,7 @@ def assign(
     return pairs, score(left, right, metric, pairs), exact
 
 
-def _gains(
-    rows: Int[np.ndarray, " pairs"], costs: Float[np.ndarray, " pairs"], ratio: int, n_pairs: int
-) -> Float[np.ndarray, " pairs"]:
+def _gains(rows: Int[np.ndarray, " pairs"], costs: Scores, ratio: int, n_pairs: int) -> Scores:
     """Return what pairs gain, so that the largest sum has the most pairs, then the most left points, then least cost.
 
     No difference of the costs of `n_pairs` pairs outweighs a further pair, or a further left point that has a partner.
@@ -465,7 +456,7 @@ def _gains(
 
 def _candidate_pairs(
     left: Posterior, right: Posterior, metric: Metric, worst: float, n_candidates: int, progress: bool | None
-) -> tuple[tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]], Float[np.ndarray, " pairs"], bool]:
+) -> tuple[tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]], Scores, bool]:
     """Return each point's best candidates and their costs, and whether these are all pairs that may be.
 
     There are so many more pairs that as many points as possible have a partner.

@@ -113,7 +113,10 @@ class Metric:
         return -1.0 if self.larger_is_better else 1.0
 
 
-def make_metric(metric: str | Metric | BlockFunction) -> Metric:
+MetricLike = str | Metric | BlockFunction
+
+
+def make_metric(metric: MetricLike) -> Metric:
     """Return the metric of a name, or of a function of two blocks of points whose larger values are better."""
     if isinstance(metric, Metric):
         return metric

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 
 from corrvae.io import ids_as_column
 from corrvae.model.posterior import Posterior
-from corrvae.scoring.metrics import BlockFunction, Metric, make_metric
+from corrvae.scoring.metrics import MetricLike, make_metric
 from corrvae.scoring.search import Parts, parts
 
 
@@ -82,7 +82,7 @@ class Neighbors(_PerQuery):
         cls,
         queries: Posterior,
         candidates: Posterior,
-        metric: str | Metric | BlockFunction,
+        metric: MetricLike,
         positions: Int[np.ndarray, "queries k"],
         scores: Float[np.ndarray, "queries k"],
     ) -> "Neighbors":

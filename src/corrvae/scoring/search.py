@@ -20,7 +20,10 @@ from torch import Tensor
 
 from corrvae.model.posterior import Posterior
 from corrvae.scoring.links import best_links, nearest_links, rank_links, read_graph, score_links
-from corrvae.scoring.metrics import BlockFunction, Metric, Points, make_metric
+from corrvae.scoring.metrics import Metric, MetricLike, Points, make_metric
+
+Pairs = Int[np.ndarray, "pairs 2"]
+Scores = Float[np.ndarray, " pairs"]
 
 # Queries of a block. A matrix product has 8 times as many candidates: with top-20 2.7 ns a pair, square blocks 5.8 ns.
 _ROWS = 512
@@ -59,7 +62,7 @@ class Parts:
 def nearest(
     queries: Posterior,
     candidates: Posterior,
-    metric: str | Metric | BlockFunction,
+    metric: MetricLike,
     k: int,
     *,
     exclude: csr_array | None = None,
@@ -76,7 +79,7 @@ def nearest(
         raise ValueError(f"the number of neighbours must be positive, got {k}")
     if (linkable := read_graph(queries, candidates, make_metric(metric))) is not None:
         return nearest_links(*linkable, k, exclude)
-    sweep = _Sweep(queries, candidates, make_metric(metric), exclude=exclude)
+    sweep = _Sweep(queries, candidates, make_metric(metric), exclude)
     n_queries, width = queries.n_vertices, min(k, candidates.n_vertices)
     best = torch.full((n_queries, width), torch.inf, device=sweep.device)
     places = torch.full((n_queries, width), -1, device=sweep.device)
@@ -104,12 +107,12 @@ def nearest(
 def rank(
     queries: Posterior,
     candidates: Posterior,
-    metric: str | Metric | BlockFunction,
-    pairs: Int[np.ndarray, "pairs 2"],
+    metric: MetricLike,
+    pairs: Pairs,
     *,
     exclude: csr_array | None = None,
     progress: bool | None = None,
-) -> tuple[Int[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
+) -> tuple[Int[np.ndarray, " pairs"], Scores]:
     """Rank each target among the candidates of its query: 1 plus the number of others that score at least as well.
 
     Ties count against the target, which takes part even if its query excludes it. Pairs are positions; the rest is as
@@ -126,7 +129,7 @@ def rank(
     some, without = queries, exclude
     if len(asked) < queries.n_vertices:
         some, without = queries.searchable.take(asked), None if exclude is None else exclude[asked]
-    sweep = _Sweep(some, candidates, metric, exclude=without, counts_ties=True)
+    sweep = _Sweep(some, candidates, metric, without, ties=True)
     asking = sweep.left.place[asking]
     order = np.argsort(asking, kind="stable")
     asking, targets = asking[order], sweep.right.place[pairs[order, 1]]
@@ -153,12 +156,7 @@ def rank(
 
 
 @torch.inference_mode()
-def score(
-    queries: Posterior,
-    candidates: Posterior,
-    metric: str | Metric | BlockFunction,
-    pairs: Int[np.ndarray, "pairs 2"],
-) -> Float[np.ndarray, " pairs"]:
+def score(queries: Posterior, candidates: Posterior, metric: MetricLike, pairs: Pairs) -> Scores:
     """Score pairs (position of a query, position of a candidate); built-in metrics in float64."""
     metric = make_metric(metric)
     if (linkable := read_graph(queries, candidates, metric)) is not None:
@@ -178,11 +176,7 @@ def score(
 
 @torch.inference_mode()
 def parts(
-    queries: Posterior,
-    candidates: Posterior,
-    metric: str | Metric | BlockFunction,
-    pairs: Int[np.ndarray, "pairs 2"],
-    scores: Float[np.ndarray, " pairs"] | None = None,
+    queries: Posterior, candidates: Posterior, metric: MetricLike, pairs: Pairs, scores: Scores | None = None
 ) -> Parts | None:
     """Return the parts of the scores of pairs, in float64; ``None`` for a metric that has no parts.
 
@@ -213,14 +207,10 @@ def parts(
 
 @torch.inference_mode()
 def score_matrix(
-    queries: Posterior,
-    candidates: Posterior,
-    metric: str | Metric | BlockFunction,
-    *,
-    progress: bool | None = None,
+    queries: Posterior, candidates: Posterior, metric: MetricLike, *, progress: bool | None = None
 ) -> Float[np.ndarray, "queries candidates"]:
     """Score every query with every candidate: the whole matrix, in float32, for sets that are small enough."""
-    sweep = _Sweep(queries, candidates, make_metric(metric))
+    sweep = _Sweep(queries, candidates, make_metric(metric), None)
     scores = np.empty((queries.n_vertices, candidates.n_vertices), np.float32)
     for block in sweep.blocks("scores", progress):
         rows = sweep.left.order[block.rows.start : block.rows.stop]
@@ -232,12 +222,12 @@ def score_matrix(
 @torch.inference_mode()
 def best_pairs(
     points: Posterior,
-    metric: str | Metric | BlockFunction,
+    metric: MetricLike,
     n_pairs: int,
     *,
     exclude: csr_array | None = None,
     progress: bool | None = None,
-) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
+) -> tuple[Pairs, Scores]:
     """Find the best of all pairs i < j of points, best first; fewer than `n_pairs` if there are no more.
 
     `exclude` has pairs to leave out, in both directions; the rest is as in `nearest`.
@@ -246,7 +236,7 @@ def best_pairs(
         raise ValueError(f"the number of pairs must be positive, got {n_pairs}")
     if (linkable := read_graph(points, points, make_metric(metric))) is not None:
         return best_links(linkable[0], n_pairs, exclude)
-    sweep = _Sweep(points, points, make_metric(metric), exclude=exclude)
+    sweep = _Sweep(points, points, make_metric(metric), exclude)
     best, codes = torch.empty(0, device=sweep.device), torch.empty(0, dtype=torch.int64, device=sweep.device)
     order = torch.from_numpy(sweep.left.order).to(sweep.device)
     for block in sweep.blocks("pairs", progress):
@@ -314,13 +304,7 @@ class _Sweep:
     """All pairs of queries with candidates, in blocks; where ties are counted, equal points tie to the bit."""
 
     def __init__(
-        self,
-        queries: Posterior,
-        candidates: Posterior,
-        metric: Metric,
-        *,
-        exclude: csr_array | None = None,
-        counts_ties: bool = False,
+        self, queries: Posterior, candidates: Posterior, metric: Metric, exclude: csr_array | None, ties: bool = False
     ) -> None:
         _check_dimensions(queries, candidates)
         shape = queries.n_vertices, candidates.n_vertices
@@ -331,7 +315,7 @@ class _Sweep:
         correlated = _is_correlated(queries, candidates, metric)
         self.metric, self.is_tiled = metric, correlated or not metric.is_product
         self.device = _device(queries, correlated)
-        group = counts_ties or (self.is_tiled and queries.n_vertices >= _FEW)  # a product costs less than looking
+        group = ties or (self.is_tiled and queries.n_vertices >= _FEW)  # a product costs less than looking
         self.left = _Side(queries, correlated=correlated, group=group, device=self.device)
         self.right = self.left
         if queries is not candidates:
