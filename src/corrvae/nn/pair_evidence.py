@@ -11,7 +11,7 @@ from corrvae.graphs.pair_features import EXCHANGED, NAMES
 from corrvae.nn.layers import perceptron
 
 _HIDDEN = (24, 24)
-_STEPS, _BATCH, _RATE = 400, 128, 5e-3
+_STEPS, _BATCH, _RATE, _DECAY = 1500, 128, 5e-3, 0.3
 
 
 @final
@@ -55,7 +55,7 @@ class PairEvidence(nn.Module):
         self.mean.copy_(torch.from_numpy(flat.mean(0)))
         self.scale.copy_(torch.from_numpy(flat.std(0) + 1e-3))
         fitted = nn.ModuleList([self.layers, self.linear]).requires_grad_()
-        optimizer = torch.optim.Adam(fitted.parameters(), lr=_RATE)
+        optimizer = torch.optim.AdamW(fitted.parameters(), lr=_RATE, weight_decay=_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
         for _ in range(_STEPS):
             rows = generator.integers(0, len(phi), min(_BATCH, len(phi)))

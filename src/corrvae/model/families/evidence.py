@@ -18,7 +18,7 @@ from corrvae.model.posterior import Posterior
 from corrvae.nn.pair_evidence import PairEvidence
 
 # Splits of the training graph; the share of its edges that each vertex holds out in them; vertices asked in each.
-_SPLITS, _SHARE, _ASKED = 4, 0.35, 5000
+_SPLITS, _SHARE, _ASKED = 6, 0.2, 10_000
 # Candidates that paths reach and popular ones; how many of them compete with a link in training.
 NEAR, POPULAR = 600, 200
 _COMPETING = 32
