@@ -340,7 +340,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._check_parameters()
         choose_device(self.device)  # raises before anything is read
         callbacks = check_callbacks(callbacks)
-        resumable = any(hasattr(callback, "start") for callback in callbacks)
+        resumable = any(hasattr(callback, "save") for callback in callbacks)
         if resumable and not isinstance(self.random_state, Integral):
             raise ValueError("a fit with a Checkpoint needs an integer random_state; otherwise it could not be resumed")
         learner = copy(self)  # receives all that is learned, so that a fit that fails changes nothing

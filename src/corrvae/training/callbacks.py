@@ -6,11 +6,14 @@ too; training enters and leaves it.
 
 import csv
 import os
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-from corrvae.errors import DataFileError
 from corrvae.training.history import Progress
+
+if TYPE_CHECKING:
+    from corrvae.training.loop import Run
 
 _SECONDS_BETWEEN_UPDATES = 0.2
 
@@ -66,47 +69,23 @@ def _make_bar() -> Any:
 
 @final
 class CSVLog:
-    """A CSV file with a row for each evaluation, written as it happens.
-
-    A resumed run continues the file: rows of steps that it takes again are dropped, so that it leaves the file that an
-    uninterrupted run would have left. A run that begins at its first step starts a new file.
-    """
+    """A CSV file of the history, with a row for each evaluation; it is written anew after each."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._first: int | None = None  # the first step of this run
-        self._begun = False
 
-    def __enter__(self) -> "CSVLog":
-        self._first, self._begun = None, False
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    def start(self, run: "Run") -> None:
+        """Receive the run whose history is written: after it has been resumed, the rows before too."""
+        self._run = run
 
     def __call__(self, progress: Progress) -> None:
-        """Add a row if there was an evaluation."""
-        self._first = progress.step if self._first is None else self._first
+        """Write the history if there was an evaluation."""
         if progress.evaluation is None:
             return
-        if not self._begun:
-            self._begin(list(progress.evaluation), self._first)
-        with self.path.open("a", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerow(progress.evaluation.values())
-
-    def _begin(self, names: list[str], step: int) -> None:
-        kept: list[list[str]] = []
-        if self.path.exists() and step > 1:
-            header = ",".join(names)
-            first, *rest = self.path.read_text(encoding="utf-8", errors="replace").splitlines() or [header]
-            if first != header and (rest or not header.startswith(first)):  # it may have been cut off: a full disk
-                raise DataFileError(self.path, f"is not the log of this run: its first line is not {header}")
-            whole = (row for row in csv.reader(rest) if len(row) == len(names) and row[0].isdigit())
-            kept = [row for row in whole if int(row[0]) < step]
+        columns = self._run.history.columns
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([names, *kept])
-        self._begun = True
+            csv.writer(stream).writerows([columns, *zip_longest(*columns.values(), fillvalue="")])
 
 
 @final

@@ -201,12 +201,9 @@ def shorted_weights(
     Joining all other vertices into one can only lower a resistance (Rayleigh). What remains between i and j is their
     edge beside the rest of i's conductance and the rest of j's in series.
     """
-    tails, heads = edges[:, 0], edges[:, 1]
-    sums = np.bincount(tails, conductances, n_vertices) + np.bincount(heads, conductances, n_vertices)
-    rest_tail = np.maximum(sums[tails] - conductances, 0.0)
-    rest_head = np.maximum(sums[heads] - conductances, 0.0)
-    both = rest_tail + rest_head
-    around = np.divide(rest_tail * rest_head, both, out=np.zeros_like(both), where=both > 0.0)
+    sums = np.bincount(edges.ravel(), np.repeat(conductances, 2), n_vertices)
+    rest = np.maximum(sums[edges] - conductances[:, None], 0.0)
+    around = rest.prod(axis=1) / np.maximum(rest.sum(axis=1), np.finfo(float).tiny)
     return conductances / (conductances + around)
 
 
