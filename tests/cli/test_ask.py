@@ -222,13 +222,6 @@ def test_pairs_are_scored(corr, tmp_path):
     np.testing.assert_allclose(numbers(found, "correlation_part"), scored.parts.correlation, rtol=1e-6)
 
 
-def test_a_header_that_is_no_pair_is_left_out_with_a_word(ind, tmp_path):
-    pairs = write_rows(tmp_path / "pairs.csv", [("one", "another"), ("p3", "p9")])
-    result = run("score", ind.run, "--pairs", pairs)
-    assert result.exit_code == 0, result.output
-    assert len(result.stdout.splitlines()) == 2
-
-
 def test_integers_match_the_strings_that_spell_them(tmp_path):
     files = make_files(tmp_path, named=False)
     assert {row["query"] for row in rows("neighbors", files.run, "--ids", "3,11", "-k", 2)} == {"3", "11"}

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -159,9 +158,6 @@ def _sigterm_as_interrupt() -> Iterator[None]:
         else:  # started in the background, where Ctrl-C is ignored
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield

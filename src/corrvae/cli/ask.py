@@ -396,11 +396,7 @@ def score(
 
     listed, known = read_pairs(pairs), _ids_of(model, X)
     places = find_ids(known, listed.ids.ravel()).reshape(-1, 2)
-    if len(places) > 1 and listed.names is None and (places[0] < 0).all() and (places[1:] >= 0).all():
-        first, second = listed.ids[0].tolist()
-        notify(f"{pairs}: the first line is taken for a header, as {first!r} and {second!r} are no ids of the points")
-        places = places[1:]
-    elif (places < 0).any():
+    if (places < 0).any():
         row, side = np.argwhere(places < 0)[0].tolist()
         raise listed.error(row, _unknown(listed.ids[row, side], known))
     return model.score_pairs(known[places], X, metric=metric).to_table(), _facts(metric)

@@ -33,16 +33,8 @@ _OPTIONS = "run.toml"
 _SECONDS_BETWEEN_LINES = 10.0
 # Options that belong to a family, by its names for them.
 _OF_FAMILIES = {
-    "pairwise": {
-        "network": "network",
-        "pair_inputs": "inputs",
-        "gamma_kl": "gamma_kl",
-        "gamma_mi": "gamma_mi",
-        "pair_hidden": "hidden",
-        "pair_dropout": "dropout",
-        "pair_normalize": "normalize",
-        "pair_batch": "pair_batch",
-    },
+    "pairwise": {name: name for name in ("network", "gamma_kl", "gamma_mi", "pair_batch")}
+    | {f"pair_{name}": name for name in ("inputs", "hidden", "dropout", "normalize")},
     "joint": {name: name for name in ("n_forests", "block_size", "strength")},
 }
 
@@ -89,8 +81,6 @@ def _read_options(path: Path) -> dict[str, Any]:
     known = signature(fit).parameters.keys() - {"config"}
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise typer.BadParameter(f"{path}: there is no such file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise typer.BadParameter(f"{path}: cannot be read as TOML ({error})") from error
     options = {name.replace("-", "_"): value for name, value in found.items()}

@@ -64,8 +64,6 @@ def check_out(out: Path | None, suffixes: tuple[str, ...] = TABLES) -> None:
         raise FolderError(out, f"its name must end in {listed}, which decides what is written")
     if not out.parent.is_dir():
         raise FolderError(out.parent, "there is no such folder to write to; make it first")
-    if out.is_dir():
-        raise FolderError(out, "this is a folder, not a file")
 
 
 def write_answer(table: Any, out: Path | None, *, as_json: bool, **facts: Any) -> None:

@@ -166,7 +166,7 @@ def _report_merged(path: Path, pairs: Pairs) -> None:
 
 
 def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
-    """Raise, or warn, if first ids are rows and second ones are not: then this is a table of rows and items."""
+    """Raise if first ids are rows and second ones are not: then this is a table of rows and items."""
     if pairs.names is not None and [stem(name) in ITEM_NAMES for name in pairs.names] == [False, True]:
         raise DataFileError(
             path,
@@ -181,13 +181,6 @@ def _check_ends(path: Path, pairs: Pairs, rows: np.ndarray) -> None:
             path,
             f"its second column holds ids that are no rows of the features ({_some(odd)}), so this is a table of "
             "features rather than a graph; the graph is a file of pairs of rows",
-        )
-    if shares[1] < _MOST * shares[0]:
-        warnings.warn(
-            f"{path}: {shares[0]:.0%} of the first column's ids are rows of the features, {shares[1]:.0%} of the "
-            "second's; if this is a table of features, pass the graph's file instead",
-            UserWarning,
-            stacklevel=3,
         )
 
 
@@ -214,12 +207,9 @@ def read_pairs(
     found = np.concatenate(numbers) if values is not None else None
     if found is not None and np.isnan(found).any():
         raise table.error(int(np.isnan(found).argmax()), f"{table.name(positions[2])} is empty")
-    distinct = as_ids(of_ids.strings)
-    order = np.argsort(distinct, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    distinct, place = np.unique(as_ids(of_ids.strings), return_inverse=True)
     names = None if table.names is None else [table.names[k] for k in positions[:2]]
-    return Pairs(place[np.concatenate(codes)], distinct[order], found, table.error, names)
+    return Pairs(place[np.concatenate(codes)], distinct, found, table.error, names)
 
 
 def read_groups(

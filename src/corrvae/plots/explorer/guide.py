@@ -18,6 +18,10 @@ N_FEATURES = 6
 _MIN_LINKS, _MAX_AVERAGED = 40, 20_000
 _NUMBERS = 2**24  # of decoded features at a time
 
+Expected = Float[np.ndarray, "rows features"]
+# Some features of each row, and a number for each.
+Shown = tuple[Int[np.ndarray, "rows shown"], Float[np.ndarray, "rows shown"]]
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -74,29 +78,25 @@ class Guide:
 
     def correlation(self, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, " pairs"]:
         """Return the correlation of pairs of positions, averaged over the dimensions."""
+        ids = self.posterior.ids[pairs]
         pieces = [
-            self.posterior.correlation(self.posterior.ids[pairs[begin : begin + 4096]]).mean(axis=1)
-            for begin in range(0, len(pairs), 4096)
+            self.posterior.correlation(ids[begin : begin + 4096]).mean(axis=1) for begin in range(0, len(ids), 4096)
         ]
         return np.concatenate([np.empty(0), *pieces])
 
-    def expected(self, rows: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows features"]:
+    def expected(self, rows: Int[np.ndarray, " rows"]) -> Expected:
         """Return the features that the decoder expects of points; of real numbers, in standard deviations."""
         network, total = self.model.model_, np.full(len(rows), self.model.total_)
         return network.decode(self.model.embedding_[rows], total, network.likelihood.mean)
 
-    def typical(
-        self, rows: Int[np.ndarray, " rows"]
-    ) -> tuple[Int[np.ndarray, "rows shown"], Float[np.ndarray, "rows shown"]]:
+    def typical(self, rows: Int[np.ndarray, " rows"]) -> Shown:
         """Return the features that tell each point most from the average, and by how much."""
         step = max(1, _NUMBERS // len(self._average))
         blocks = [rows[begin : begin + step] for begin in range(0, len(rows), step)]
         found = [self.strongest(self.expected(block)) for block in blocks]
         return np.concatenate([block[0] for block in found]), np.concatenate([block[1] for block in found])
 
-    def strongest(
-        self, expected: Float[np.ndarray, "rows features"]
-    ) -> tuple[Int[np.ndarray, "rows shown"], Float[np.ndarray, "rows shown"]]:
+    def strongest(self, expected: Expected) -> Shown:
         """Return the features that tell rows most from the average, strongest first, and by how much.
 
         Of features that are counts or yes and no these are the features j with the largest e_j log(e_j / a_j), where e
@@ -115,9 +115,7 @@ class Guide:
         best = np.take_along_axis(best, order, axis=1)
         return best, np.take_along_axis(amount, best, axis=1)
 
-    def recommended(
-        self, rows: Int[np.ndarray, " rows"]
-    ) -> tuple[Int[np.ndarray, "rows shown"], Float[np.ndarray, "rows shown"]] | None:
+    def recommended(self, rows: Int[np.ndarray, " rows"]) -> Shown | None:
         """Return features to recommend, as `CorrelatedVAE.recommend`; -1 where there are no more.
 
         None without the training features, and where these are real numbers.
