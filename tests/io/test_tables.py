@@ -327,7 +327,7 @@ def test_items_that_a_model_does_not_know_are_left_out(tmp_path):
         (
             "who,item,value\nann,tea,1\nann,milk,1e40\n",
             3,
-            "column 'value' holds a number too large for 32 bits; each row needs a value",
+            "column 'value' holds a number that is infinite or too large for 32 bits; rescale the features",
         ),
         ("who,item,value\nann,tea,much\nann,milk,3\n", 2, "column 'value': invalid value 'much'"),
         ("who,item,value\nann,,1\n", 2, "column 'item' is empty, where an id is needed"),

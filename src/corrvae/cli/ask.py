@@ -20,6 +20,7 @@ from corrvae.cli.output import (
     RandomStateOption,
     RunArgument,
     check_out,
+    number_or_word,
     print_document,
     read_points,
     write_answer,
@@ -319,7 +320,7 @@ def match(
         called[0],
         called[1],
         X,
-        caliper=None if caliper is None else _number(caliper),
+        caliper=None if caliper is None else number_or_word(caliper),
         ratio=ratio,
         replace=replace,
         exact_on=_exact_values(exact_on, names, called) if exact_on else None,
@@ -456,14 +457,6 @@ def _exact_values(columns: list[str], names: list[Any], called: list[Any]) -> di
                     raise DataFileError(Path(path), f"column {column!r} has no value for the id {str(name)!r}")
                 values[value] = (*values.get(value, ()), known[name])
     return values
-
-
-def _number(text: str) -> float | str:
-    """Return a number, or the text if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _atlas(points: Any) -> Any:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, final
@@ -25,6 +25,7 @@ from corrvae.cli.output import (
     JsonOption,
     LayoutOption,
     graph_options,
+    number_or_word,
     print_document,
 )
 from corrvae.errors import FolderError
@@ -39,13 +40,6 @@ _OF_FAMILIES = {
 }
 
 
-def _number_or_word(value: Any) -> int | float | str:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(value)
-    return str(value)
-
-
 def _widths(value: Any) -> tuple[int, ...] | str:
     if value == "auto":
         return value
@@ -56,7 +50,7 @@ def _widths(value: Any) -> tuple[int, ...] | str:
         raise typer.BadParameter(f"{value!r} is no list of widths such as 600,200") from error
 
 
-_PARSERS = {"NUMBER": _number_or_word, "WIDTHS": _widths}
+_PARSERS = {"NUMBER": number_or_word, "WIDTHS": _widths}
 
 
 def _panel(panel: str, **options: tuple[Any, Any, str]) -> list[Parameter]:

@@ -5,6 +5,7 @@ A table goes to the file of ``--out``, in the format of its suffix, or to stdout
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,6 +49,14 @@ DirectedOption = Annotated[
 RandomStateOption = Annotated[int, typer.Option("--random-state", help="Seed of what is random.")]
 
 TABLES = (".csv", ".tsv", ".parquet", ".json")
+
+
+def number_or_word(value: Any) -> int | float | str:
+    """Return an option that is a number or a word such as auto."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(value)
+    return str(value)
 
 
 def graph_options(conductance: str, directed: Literal["mutual"] | None) -> dict[str, Any]:

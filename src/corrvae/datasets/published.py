@@ -132,7 +132,7 @@ def open_member(path: Path, names: Sequence[str]) -> Iterator[tuple[str, io.Buff
 
 
 def _members(root: Any, names: Sequence[str]) -> list[Any]:
-    """Return the files of some names in a folder or archive, not those compressed where there are plain ones."""
+    """Return the files of some names in a folder or archive; a plain file goes before a compressed one."""
     if root.is_file():
         if root.name.removesuffix(".bz2") in names:
             return [root]

@@ -47,9 +47,6 @@ def tree(
     >>> data.features.shape, data.graph, int(data.labels.sum())
     ((50, 8), CorrelationGraph(50 vertices, 49 edges), 25)
     """
-    for name, number in (("n_points", n_points), ("n_features", n_features), ("n_components", n_components)):
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, but is {number}")
     if not -1 < tau < 1:
         raise ValueError(f"tau must be between -1 and 1, but is {tau}")
     generator = np.random.default_rng(random_state)

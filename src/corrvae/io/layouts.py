@@ -27,6 +27,7 @@ _SPARSE_SHARE = 0.2
 _MOST_LONG_COLUMNS = 4
 # What the values of a long table look like.
 _VALUES = ("ids", "numbers")
+_MASK = 'fill it, or choose missing="mask", which leaves empty cells out of training'
 _TIME_NAMES = {"time", "timestamp", "date", "datetime", "day", "year"}
 # The share of rows whose id was there before, below which repeats may be mistakes in a wide table.
 _LEAST_REPEATED = 0.1
@@ -103,11 +104,7 @@ def read_wide(table: Table, names: list[str] | None, missing: Missing) -> Featur
     ids: list[str] = []
     is_sparse = False
     for id_column, *columns in table.batches([table.id_position], positions):
-        piece = np.empty((len(id_column), len(columns)), dtype=np.float32)
-        with np.errstate(over="ignore"):  # what is too large is found by _check_cells
-            for k, column in enumerate(columns):
-                piece[:, k] = column.to_numpy(zero_copy_only=False)
-        _check_cells(table, positions, piece, len(ids), missing)
+        piece = _checked_numbers(table, columns, positions, len(ids), missing=missing == "mask", cure=_MASK)
         if not pieces:
             is_sparse = bool(np.count_nonzero(piece) <= _SPARSE_SHARE * piece.size)
         pieces.append(sparse.csr_array(piece) if is_sparse else piece)
@@ -134,17 +131,20 @@ def _feature_positions(table: Table, names: list[str] | None) -> list[int]:
     return [others[place] for place in places]
 
 
-def _check_cells(table: Table, positions: list[int], piece: np.ndarray, begin: int, missing: Missing) -> None:
-    wrong = ~np.isfinite(piece) if missing == "error" else np.isinf(piece)
-    if not wrong.any():
-        return
-    row, column = (int(index) for index in np.argwhere(wrong)[0])
-    name = table.name(positions[column])
-    if np.isnan(piece[row, column]):
-        problem = f'{name} is empty; fill it, or choose missing="mask", which leaves empty cells out of training'
-    else:
-        problem = f"{name} holds a number that is infinite or too large for 32 bits; rescale the features"
-    raise table.error(begin + row, problem)
+def _checked_numbers(
+    table: Table, columns: list[Any], positions: list[int], begin: int, *, missing: bool, cure: str
+) -> np.ndarray:
+    """Return columns side by side in single precision; raise if a cell is empty, unless it may be, or infinite."""
+    piece = np.empty((len(columns[0]), len(columns)), dtype=np.float32)
+    with np.errstate(over="ignore"):
+        for k, column in enumerate(columns):
+            piece[:, k] = column.to_numpy(zero_copy_only=False)
+    for row, column in np.argwhere(np.isinf(piece) if missing else ~np.isfinite(piece))[:1].tolist():
+        problem = "holds a number that is infinite or too large for 32 bits; rescale the features"
+        if np.isnan(piece[row, column]):
+            problem = f"is empty; {cure}"
+        raise table.error(begin + row, f"{table.name(positions[column])} {problem}")
+    return piece
 
 
 def _check_ids(table: Table, ids: list[str]) -> None:
@@ -173,13 +173,9 @@ def long_batches(
     for batch in table.batches([table.id_position, table.others[0]], places):
         rows, columns = of_ids.number(batch[0]), of_items.number(batch[1])
         values = np.ones(len(rows), dtype=np.float32)
-        if len(batch) > 2:
-            with np.errstate(over="ignore"):
-                values = batch[2].to_numpy(zero_copy_only=False).astype(np.float32)
-            wrong = np.flatnonzero(~np.isfinite(values))
-            if len(wrong):
-                fault = "is empty" if np.isnan(values[wrong[0]]) else "holds a number too large for 32 bits"
-                raise table.error(n_read + int(wrong[0]), f"{table.name(places[0])} {fault}; each row needs a value")
+        if places:
+            cure = "each row needs a value"
+            values = _checked_numbers(table, batch[2:], places, n_read, missing=False, cure=cure)[:, 0]
         n_read += len(rows)
         yield rows, columns, values
     if not n_read:
