@@ -194,7 +194,13 @@ def fit(
     Example: torchrun --nproc-per-node 4 -m corrvae fit people.csv friends.csv --out run
     """
     options |= {"features": features, "graph": graph}
-    out = _folder_of(out, features)
+    if out is None and features is not None:
+        out = Path(f"{features.name.split('.')[0] or 'corrvae'}-model")
+    if out is None or (features is None and not resume):
+        raise ValueError(
+            "there is nothing to train on: name a table of features, as in corrvae fit FEATURES; to resume a run, name "
+            "its folder, as in corrvae fit --out RUN --resume"
+        )
     if resume and overwrite:
         raise ValueError("--resume continues a run, --overwrite replaces it: choose one of the two")
     if resume:
@@ -204,8 +210,6 @@ def fit(
             return
     elif not overwrite:
         _check_free(out)
-    if options["features"] is None:
-        raise ValueError("there is nothing to train on: name a table of features, as in corrvae fit FEATURES")
     try:
         model = _train(out, options, resume=resume)
     except KeyboardInterrupt as error:
@@ -221,18 +225,6 @@ def fit(
         if is_main():
             typer.echo(f"interrupted; the model so far is saved, resume with: {resume_command(out)}", err=True)
         raise typer.Exit(INTERRUPTED)
-
-
-def _folder_of(out: Path | None, features: Path | None) -> Path:
-    """Return the folder of a run: the one given, or one here that is named after the features."""
-    if out is not None:
-        return out
-    if features is None:
-        raise ValueError(
-            "there is nothing to train on: name a table of features, as in corrvae fit FEATURES; to resume a run, name "
-            "its folder, as in corrvae fit --out RUN --resume"
-        )
-    return Path(f"{features.name.split('.')[0] or 'corrvae'}-model")
 
 
 def _interrupted(out: Path) -> str:
