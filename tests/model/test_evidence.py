@@ -52,7 +52,7 @@ def test_ranks_and_neighbours_are_those_of_all_scores_in_a_small_graph(model):
     pairs = np.argwhere(~np.eye(n_rows, dtype=bool))
     scores = np.full((n_rows, n_rows), -np.inf)
     scores[tuple(pairs.T)] = every.link_scores(pairs)
-    assert scores == pytest.approx(scores.T, abs=1e-3)
+    assert scores == pytest.approx(scores.T, rel=1e-3, abs=1e-3)
     known = SPLIT.known.to_scipy().toarray() > 0
     scores[known] = -np.inf
     # all vertices are candidates here: 120 are fewer than are taken
@@ -61,7 +61,7 @@ def test_ranks_and_neighbours_are_those_of_all_scores_in_a_small_graph(model):
         assert abs(rank - (scores[i] >= scores[i, j]).sum()) <= 1  # nearly equal scores may change places
     near = model.kneighbors(ids=[0, 7], n_neighbors=5, metric="log_odds")
     for row, i in enumerate((0, 7)):
-        assert near.scores[row] == pytest.approx(np.sort(scores[i])[::-1][:5], abs=1e-3)
+        assert near.scores[row] == pytest.approx(np.sort(scores[i])[::-1][:5], rel=1e-3, abs=1e-3)
     assert candidate_recall(every, SPLIT.test) == 1.0
 
 
