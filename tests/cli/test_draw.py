@@ -8,7 +8,7 @@ from pyarrow import parquet
 from corrvae.cli.draw import read_labels, read_values
 from support.commands import failure, run
 from support.markup import parse
-from support.runs import IDS, make_files, trained, write_rows
+from support.runs import make_files, trained, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +23,10 @@ def test_a_page_is_beside_the_run(files):
     assert "36 points of 5 features" in parse(path.read_text()).words
 
 
-def test_a_report_on_a_run_is_its_page(files, tmp_path):
-    out = tmp_path / "page.html"
-    assert run("report", files.run, "--out", out).stdout == f"The report is in {out}\n"
-    assert "Map of the embedding" in parse(out.read_text()).words
-
-
 @pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_a_map_is_a_picture(files, ending, start, tmp_path):
-    towns = write_rows(tmp_path / "towns.csv", [("id", "town"), *((name, f"town {name[-1]}") for name in IDS)])
     out = tmp_path / f"map.{ending}"
-    result = run("plot", files.run, "--color", f"{towns}:town", "--out", out, "--json")
+    result = run("plot", files.run, "--n-clusters", 2, "--out", out, "--json")
     assert json.loads(result.stdout) == {"out": str(out)}
     assert out.read_bytes().startswith(start)
 
@@ -53,13 +46,12 @@ def test_values_of_a_table_belong_to_ids(ending, tmp_path):
 
 def test_what_is_wrong_is_one_sentence(files, tmp_path):
     towns = write_rows(tmp_path / "towns.csv", [("id", "town"), ("p3", "Rome")])
-    assert "no column 'age' beside the ids; there are 'town'" in failure("plot", files.run, "--color", f"{towns}:age")
+    sides = ("match", files.run, "--left-ids", "p3", "--right-ids", "p1", "--exact-on")
+    assert "no column 'age' beside the ids; there are 'town'" in failure(*sides, f"{towns}:age")
     write_rows(towns, [("id", "town"), ("zed", "Rome")])
-    assert "none of its ids, such as 'zed'" in failure("plot", files.run, "--color", f"{towns}:town")
-    assert "color must be" in failure("plot", files.run, "--color", "rainbow")
-    assert 'must be "pca" or "umap"' in failure("plot", files.run, "--map", "tsne")
+    assert "none of its ids, such as 'zed'" in failure(*sides, f"{towns}:town")
+    assert "nowhere.csv" in failure(*sides, f"{tmp_path / 'nowhere.csv'}:town")
     assert "must end in .html, .png" in failure("plot", files.run, "--out", tmp_path / "map.gif")
-    assert "nowhere.csv" in failure("plot", files.run, "--color", f"{tmp_path / 'nowhere.csv'}:town")
 
 
 def test_a_map_to_explore_is_beside_the_run(files, tmp_path):

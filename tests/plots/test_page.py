@@ -10,7 +10,7 @@ from corrvae.plots.facts import as_words, describe, link_metric, score_links
 from corrvae.scoring import METRICS
 from support.browser import rendered
 from support.markup import parse
-from support.runs import IDS, N_POINTS, trained
+from support.runs import trained
 
 NASTY = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&amp;$x$"
 
@@ -18,13 +18,6 @@ NASTY = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&amp;$x$"
 def write(model, path, **options):
     write_page(model, path, **options)
     return path.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_links_are_enough():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "_MIN_CALIBRATED", 30)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +31,7 @@ def test_everything_is_there(pairwise):
     assert [section["id"] for section in found.all("section")] == sections
     assert len(set(found.ids)) == len(found.ids)
     n_terms = len(set(trained("pairwise").history_) - {"step", "epoch", "seconds"})
-    assert len(found.all("img")) == 1 + n_terms + 2 + 1 + 1
+    assert len(found.all("img")) == 1 + n_terms + 1 + 1 + 1
     assert all(image["alt"] and image["src"].startswith("data:image/svg+xml;base64,") for image in found.all("img"))
     assert "All 36 points and 36 edges" in found.words
     assert "The most certain points" in found.words
@@ -60,9 +53,7 @@ def test_the_same_run_gives_the_same_page(pairwise, tmp_path):
 
 
 def test_words_of_users_stay_words(tmp_path):
-    found = parse(
-        write(trained(), tmp_path / "page.html", title=NASTY, color=dict.fromkeys(IDS, NASTY), color_name=NASTY)
-    )
+    found = parse(write(trained(), tmp_path / "page.html", title=NASTY))
     assert found.all("script") == []
     assert all(image["src"].startswith("data:") for image in found.all("img"))
     assert NASTY in found.words
@@ -85,8 +76,6 @@ def test_a_run_that_ends_on_all_rows_has_a_page_with_its_choices(tmp_path):
 def test_a_page_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(FolderError, match="there is no such folder"):
         write_page(trained(), tmp_path / "nowhere" / "page.html")
-    with pytest.raises(ValueError, match="color must be"):
-        write_page(trained(), tmp_path / "page.html", color="rainbow")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,21 +92,12 @@ def seen(monkeypatch):
     return found
 
 
-def test_a_map_is_coloured_by_what_is_asked_for(seen):
-    draw_embedding(trained(), color="degree")
-    assert seen["values"].tolist() == [2] * N_POINTS
-    assert seen["title"] == "degree"
-    draw_embedding(trained(), color={"p3": "x"}, color_name="letter")
-    assert [k for k, value in enumerate(seen["values"]) if value == "x"] == [3]
-    assert seen["title"] == "letter"
-    draw_embedding(trained(), color="uncertainty")
-    np.testing.assert_allclose(seen["values"].astype(float), np.sqrt((trained().stddev_.astype(float) ** 2).mean(1)))
+def test_a_map_is_coloured_by_clusters(seen):
     draw_embedding(trained(), n_clusters=3)
-    counts = np.bincount(seen["values"].astype(int))
+    counts = np.bincount(seen["values"])
     assert len(counts) == 3
     assert (np.diff(counts) <= 0).all()
-    with pytest.raises(ValueError, match="ids are like 'p0'"):
-        draw_embedding(trained(), color={"zed": 1})
+    assert seen["title"] == "cluster"
 
 
 def test_a_large_map_shows_some_points_and_their_edges(seen, monkeypatch):

@@ -19,17 +19,7 @@ def plot(
         Path | None,
         typer.Option(help="A page, .html, or its map alone, .png, .svg or .pdf; otherwise RUN.html beside the folder."),
     ] = None,
-    color: Annotated[
-        str,
-        typer.Option(
-            help="Colour the map by cluster, degree, uncertainty, or a column of a table whose first one holds ids: "
-            "FILE:COLUMN."
-        ),
-    ] = "cluster",
-    n_clusters: Annotated[int, typer.Option(min=1, help="Groups, if coloured by cluster.")] = 5,
-    method: Annotated[
-        str, typer.Option("--map", help="How the map is made: pca, or umap if umap-learn is installed.")
-    ] = "pca",
+    n_clusters: Annotated[int, typer.Option(min=1, help="Groups that colour the map.")] = 5,
     random_state: RandomStateOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,10 +29,19 @@ def plot(
 
     Example: corrvae plot run/ --out run.html
 
-    Example: corrvae plot run/ --color people.csv:town --out map.png
+    Example: corrvae plot run/ --out map.png
     """
     check_out(out, _PICTURES)
-    path = draw_run(run, out, color=color, n_clusters=n_clusters, method=method, random_state=random_state)
+    from corrvae import load
+    from corrvae.plots import draw_embedding, save_figure, write_page
+
+    model = load(run)
+    path = run.resolve().with_suffix(".html") if out is None else out
+    options = {"n_clusters": n_clusters, "random_state": random_state}
+    if path.suffix.lower() == ".html":
+        write_page(model, path, title=run.resolve().name, **options)
+    else:
+        save_figure(draw_embedding(model, **options), path)
     print_written(path, f"The picture is in {path}", as_json=as_json)
 
 
@@ -91,24 +90,6 @@ def explore(
     path = run.resolve().with_suffix(".map.html") if out is None else out
     write_explorer(model, path, **options, progress=show_progress())
     print_written(path, f"The map is in {path}", as_json=as_json)
-
-
-def draw_run(folder: Path, out: Path | None = None, *, color: str = "cluster", **options: Any) -> Path:
-    """Draw the run in a folder, and return the file."""
-    from corrvae import load
-    from corrvae.plots import draw_embedding, save_figure, write_page
-
-    model = load(folder)
-    path = folder.resolve().with_suffix(".html") if out is None else out
-    options["color"] = color
-    if ":" in color:
-        name, _, column = color.rpartition(":")
-        options |= {"color": read_values(model.ids_, Path(name), column), "color_name": column}
-    if path.suffix.lower() == ".html":
-        write_page(model, path, title=folder.resolve().name, **options)
-    else:
-        save_figure(draw_embedding(model, **options), path)
-    return path
 
 
 def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from corrvae.cli.app import INTERRUPTED, command, is_quiet
-from corrvae.cli.draw import draw_run
 from corrvae.cli.output import JsonOption, print_document
 
 
@@ -69,23 +68,17 @@ def reproduce(
 
 @command()
 def report(
-    results: Annotated[Path, typer.Argument(help="Folder of results, as reproduce writes it, or of a trained model.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write; otherwise report.html in the folder, or RUN.html beside that of a run."),
-    ] = None,
+    results: Annotated[Path, typer.Argument(help="Folder of results, as reproduce writes it.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; otherwise report.html in the folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a report on results, or on a run: tables and figures in one HTML file that needs no network.
+    """Write a report on results: tables and figures in one HTML file that needs no network.
 
     Example: corrvae report results/
     """
-    if (results / "config.json").exists():
-        path = draw_run(results, out)
-    else:
-        from corrvae.experiments.report import write_report
+    from corrvae.experiments.report import write_report
 
-        path = write_report(results, out)
+    path = write_report(results, out)
     if as_json:
         print_document({"out": str(path)})
     elif not is_quiet():

@@ -1,7 +1,6 @@
 """The page of a run: map, course of training, linked against unlinked pairs, uncertainty, spanning weights, facts."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,13 @@ _MIN_CALIBRATED = 40  # links
 _BINS = 10
 _WHEN = ("step", "epoch", "seconds")
 
-Color = str | Mapping[Any, Any]
 
+def draw_embedding(model: CorrelatedVAE, *, n_clusters: int = 5, random_state: int = 0) -> Figure:
+    """Draw the map of a fitted model's training points and its graph, coloured by k-means of the means.
 
-def draw_embedding(
-    model: CorrelatedVAE,
-    *,
-    color: Color = "cluster",
-    color_name: str | None = None,
-    n_clusters: int = 5,
-    method: str = "pca",
-    random_state: int = 0,
-) -> Figure:
-    """Draw the map of a fitted model's training points and its graph.
-
-    They are coloured by "cluster" (k-means of the means), "degree", "uncertainty" (the standard deviation), or by
-    values of your own by id, called `color_name`. The method is one of `project`.
+    `draw_map` colours places, such as those of `project`, by values of your own.
     """
-    return _map(model, color, color_name, n_clusters, method, random_state)[0]
+    return _map(model, n_clusters, random_state)[0]
 
 
 def write_page(
@@ -46,19 +34,16 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     title: str = "A trained model",
+    n_clusters: int = 5,
     random_state: int = 0,
-    **look: Any,
 ) -> None:
-    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere.
-
-    `look` are the options of `draw_embedding`.
-    """
+    """Write a page on a fitted model: one HTML file that loads nothing from elsewhere."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from corrvae import __version__
     from corrvae.io import replace_file
 
-    figure, shown = _map(model, random_state=random_state, **look)
+    figure, shown = _map(model, n_clusters, random_state)
     links = score_links(model, np.random.default_rng(random_state))
     spread = uncertainty(model)
     weights = np.empty(0) if model.weights_ is None else np.asarray(model.weights_, np.float64)
@@ -75,7 +60,6 @@ def write_page(
         curves=_curves(model),
         links=links,
         before=None if links is None else _share_before(links),
-        calibration=None if links is None else _calibration(links),
         spread=spread,
         median=float(np.median(spread)) if len(spread) else None,
         order=np.argsort(spread, kind="stable"),
@@ -88,23 +72,15 @@ def write_page(
         stream.write(page.encode("utf-8"))
 
 
-def _map(
-    model: CorrelatedVAE,
-    color: Color = "cluster",
-    color_name: str | None = None,
-    n_clusters: int = 5,
-    method: str = "pca",
-    random_state: int = 0,
-) -> tuple[Figure, dict[str, Any]]:
+def _map(model: CorrelatedVAE, n_clusters: int, random_state: int) -> tuple[Figure, dict[str, Any]]:
     """Return the figure, and what it shows."""
     generator = np.random.default_rng(random_state)
     n_points, graph = len(model.ids_), model.graph_
     shown = np.arange(n_points)
     if n_points > MAX_POINTS:
         shown = np.sort(generator.choice(n_points, MAX_POINTS, replace=False))
-    values = np.array(_color_values(model, color, n_clusters, random_state), dtype=object)[shown]
-    name = color_name or (color if isinstance(color, str) else "value")
-    places, share = project(model.embedding_, method, random_state=random_state)
+    groups = group_points(model.embedding_, n_clusters, random_state=random_state)
+    places, share = project(model.embedding_)
     edges = np.empty((0, 2), np.int64)
     if graph is not None:
         position = np.full(n_points, -1)
@@ -113,24 +89,8 @@ def _map(
         edges = edges[(edges >= 0).all(axis=1)]
         if len(edges) > MAX_EDGES:
             edges = edges[np.sort(generator.choice(len(edges), MAX_EDGES, replace=False))]
-    shown_facts = {"n_points": len(shown), "n_edges": len(edges), "share": share, "name": name}
-    return draw_map(places[shown], values, edges=edges, title=name), shown_facts
-
-
-def _color_values(model: CorrelatedVAE, color: Color, n_clusters: int, random_state: int) -> list[Any]:
-    if isinstance(color, Mapping):
-        values = [color.get(name) for name in model.ids_.tolist()]
-        if all(value is None for value in values):
-            known = f"whose ids are like {model.ids_[:1].tolist()[0]!r}" if values else "of which there are none"
-            raise ValueError(f"no value to colour by belongs to a point of the model, {known}")
-        return values
-    if color == "cluster":
-        return group_points(model.embedding_, n_clusters, random_state=random_state).tolist()
-    if color == "degree":
-        return [0] * len(model.ids_) if model.graph_ is None else model.graph_.degrees.tolist()
-    if color == "uncertainty":
-        return uncertainty(model).tolist()
-    raise ValueError(f'color must be "cluster", "degree", "uncertainty" or a mapping from ids, not {color!r}')
+    facts = {"n_points": len(shown), "n_edges": len(edges), "share": share}
+    return draw_map(places[shown], groups[shown], edges=edges, title="cluster"), facts
 
 
 def _curves(model: CorrelatedVAE) -> list[tuple[str, Figure, np.ndarray]]:
@@ -159,30 +119,6 @@ def _share_before(links: LinkScores) -> float:
     truth = np.repeat([1, 0], [len(links.linked), len(links.unlinked)])
     share = float(roc_auc_score(truth, np.concatenate([links.linked, links.unlinked])))
     return share if METRICS[links.metric].larger_is_better else 1.0 - share
-
-
-def _calibration(links: LinkScores) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Learn probabilities from half of the pairs, as many linked as not; return means of the other half in bins."""
-    from corrvae.scoring import METRICS, calibrate
-
-    generator = np.random.default_rng(0)
-    count = min(len(links.linked), len(links.unlinked))
-    if count < _MIN_CALIBRATED:
-        return None
-    linked, unlinked = (generator.permutation(scores)[:count] for scores in (links.linked, links.unlinked))
-    half = count // 2
-    probability = calibrate(
-        linked[:half],
-        unlinked[:half],
-        metric=links.metric,
-        larger_is_better=METRICS[links.metric].larger_is_better,
-        prior=0.5,
-    )
-    predicted = probability(np.concatenate([linked[half:], unlinked[half:]]))
-    is_link = np.repeat([1.0, 0.0], count - half)
-    bins = np.array_split(np.argsort(predicted, kind="stable"), min(_BINS, len(predicted) // 8))
-    means = [np.array([values[part].mean() for part in bins]) for values in (predicted, is_link)]
-    return means[0], means[1], np.array([len(part) for part in bins])
 
 
 def _percent(share: float) -> str:
