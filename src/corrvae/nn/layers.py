@@ -104,8 +104,6 @@ class InputTransform(nn.Module):
         if not self.training or self.dropout == 0.0:
             return rows
         # A zero stays zero whether it is dropped or not, so only stored entries need a draw.
-        return rows.map(lambda values: values * self._factors(values, generator))
-
-    def _factors(self, values: Tensor, generator: torch.Generator | None) -> Tensor:
-        draws = torch.rand(values.shape, generator=generator, dtype=values.dtype, device=values.device)
-        return (draws >= self.dropout).to(values.dtype) / (1.0 - self.dropout)
+        shape, kind = rows.values.shape, {"dtype": rows.values.dtype, "device": rows.values.device}
+        kept = torch.rand(shape, generator=generator, **kind) >= self.dropout
+        return rows.map(lambda values: values * (kept.to(values.dtype) / (1.0 - self.dropout)))

@@ -127,6 +127,22 @@ class EntrywiseLikelihood(Likelihood):
         return sums
 
 
+class CountLikelihood(EntrywiseLikelihood):
+    """A likelihood of counts whose means are the exponentials of the outputs."""
+
+    domain = "finite numbers that are not negative"
+    non_negative = True
+    default_normalize = "log1p"
+
+    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
+        """Return the logarithm of each mean."""
+        return np.log(np.maximum(means, 1e-4))
+
+    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
+        """Return the mean of each feature."""
+        return outputs.exp()
+
+
 def to_numpy(values: Tensor) -> np.ndarray:
     """Return a tensor as a float64 array, for NumPy's random generators."""
     return values.detach().to("cpu", torch.float64).numpy()

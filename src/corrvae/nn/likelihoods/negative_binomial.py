@@ -4,31 +4,22 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import nn
 from torch.nn.functional import logsigmoid
 
-from corrvae.nn.likelihoods.base import Columns, Entries, EntrywiseLikelihood, Outputs, RowNumbers, from_numpy, to_numpy
+from corrvae.nn.likelihoods.base import Columns, CountLikelihood, Entries, Outputs, RowNumbers, from_numpy, to_numpy
 
 
 @final
-class NegativeBinomial(EntrywiseLikelihood):
+class NegativeBinomial(CountLikelihood):
     """Each feature has mean m = exp(output) and variance m + m^2 / r, with one learned r for each feature.
 
     log p = log C(x + r - 1, x) + x log(m / (m + r)) + r log(r / (m + r)); r begins at 1.
     """
 
-    domain = "finite numbers that are not negative"
-    non_negative = True
-    default_normalize = "log1p"
-
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
         self.log_dispersion = nn.Parameter(torch.zeros(n_features))
-
-    def average_outputs(self, means: Float[np.ndarray, " features"]) -> Float[np.ndarray, " features"]:
-        """Return the logarithm of each mean."""
-        return np.log(np.maximum(means, 1e-4))
 
     def entry_log_prob(self, outputs: Entries, values: Entries, columns: Columns) -> Entries:
         """Return the log-probability of each value."""
@@ -37,10 +28,6 @@ class NegativeBinomial(EntrywiseLikelihood):
         log_odds = outputs - log_dispersion
         arrangements = torch.lgamma(values + dispersion) - torch.lgamma(dispersion) - torch.lgamma(values + 1.0)
         return arrangements + values * logsigmoid(log_odds) + dispersion * logsigmoid(-log_odds)
-
-    def mean(self, outputs: Outputs, totals: RowNumbers | None = None) -> Outputs:
-        """Return the mean of each feature."""
-        return outputs.exp()
 
     def sample(self, outputs: Outputs, generator: np.random.Generator, totals: RowNumbers | None = None) -> Outputs:
         """Draw counts."""
