@@ -220,14 +220,7 @@ class RootedForest:
 
     @classmethod
     def of(cls, n_vertices: int, edges: Int[np.ndarray, "edges 2"]) -> "RootedForest":
-        """Root a forest given by vertex indices; raise ValueError at the edge that closes a cycle.
-
-        Examples
-        --------
-        >>> forest = RootedForest.of(4, np.array([[1, 0], [1, 2]]))
-        >>> forest.roots, [level.children for level in forest.levels]
-        (array([0, 3]), [array([1]), array([2])])
-        """
+        """Root a forest given by vertex indices; raise ValueError at the edge that closes a cycle."""
         edges = index_pairs(edges, n_vertices)
         ends = np.concatenate([edges, edges[:, ::-1]]).T
         # Edge numbers from 1 on, since a stored zero would not count as an entry.

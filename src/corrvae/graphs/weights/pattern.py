@@ -43,12 +43,7 @@ def _is_forest(graph: CorrelationGraph) -> bool:
 
 
 def order_pieces(
-    pieces: Pieces,
-    monitor: Monitor,
-    *,
-    degree_limit: float = np.inf,
-    work_limit: float = np.inf,
-    core_limit: float = 0.0,
+    pieces: Pieces, monitor: Monitor, degree_limit: float = np.inf, work_limit: float = np.inf, core_limit: float = 0.0
 ) -> Ordering:
     """Order every piece by minimum degree, up to the limits explained in `minimum_degree`."""
     monitor.phase("ordering", pieces.n_vertices)
@@ -94,15 +89,7 @@ def build_structure(
     )
     monitor.check()
     return Structure(
-        starts=starts,
-        ends=ends,
-        tail_pointers=tail_pointers,
-        tails=tails,
-        columns=columns,
-        later_pointers=later_pointers,
-        later_rows=later_rows,
-        later_edges=later_edges,
-        first=eliminated.size,
+        starts, ends, tail_pointers, tails, columns, later_pointers, later_rows, later_edges, first=eliminated.size
     )
 
 

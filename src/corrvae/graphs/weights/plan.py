@@ -334,12 +334,9 @@ class SpanningPlan:
         route = f"exact with a dense core of {core_size:,} vertices" if core_size else "exact by elimination alone"
         if conductances is not None:
             log_forests += float(np.log(conductances[self._pieces.is_bridge]).sum())
+        weights = self._finish(weights)
         return SpanningWeights(
-            weights=self._finish(weights),
-            method="exact",
-            core_size=core_size,
-            route=route,
-            log_forests=log_forests,
+            weights=weights, method="exact", core_size=core_size, route=route, log_forests=log_forests
         )
 
     def _solve_sketch(

@@ -20,6 +20,8 @@ from corrvae.graphs.weights.kernels.elimination import (
 from corrvae.graphs.weights.laplacian import LaplacianSolver
 from corrvae.graphs.weights.progress import Monitor
 
+EdgeValues = Float[np.ndarray, " edges"]
+
 FEWEST_PROJECTIONS = 2 * projection.WIDTH
 _MOST_BLOCKS = 1 << 12
 
@@ -28,8 +30,8 @@ _MOST_BLOCKS = 1 << 12
 class Sketch:
     """Estimated resistances across the edges of a structure, zero for other edges; standard errors of the weights."""
 
-    resistances: Float[np.ndarray, " edges"]
-    standard_errors: Float[np.ndarray, " edges"]
+    resistances: EdgeValues
+    standard_errors: EdgeValues
     n_projections: int
     converged: bool
 
@@ -49,7 +51,7 @@ def sketch_bytes(structure: Structure, n_projections: int, n_threads: int) -> fl
 
 def solve_sketch(
     structure: Structure,
-    conductances: Float[np.ndarray, " edges"],
+    conductances: EdgeValues,
     *,
     epsilon: float,
     delta: float,
@@ -68,9 +70,9 @@ def solve_sketch(
     keys = random_state.integers(0, 2**63, size=_MOST_BLOCKS, dtype=np.uint64)
     elimination = eliminate(structure, conductances, monitor.control)
     monitor.check()
-    tails, heads, core_conductances = sparse_core(structure, elimination, conductances, monitor.control)
+    core = sparse_core(structure, elimination, conductances, monitor.control)
     monitor.check()
-    projections = _Projections(tails, heads, core_conductances, structure.core_size, keys, n_threads, monitor)
+    projections = _Projections(core, structure.core_size, keys, n_threads, monitor)
     # An edge of weight 1/2 inside the core has the standard error 0.5 / sqrt(projections); begin with what that needs.
     blocks = int(np.clip(np.ceil((0.5 * quantile / epsilon) ** 2 / projection.WIDTH), 2, 8))
     while True:
@@ -96,16 +98,14 @@ class _Projections:
 
     def __init__(
         self,
-        tails: Int[np.ndarray, " edges"],
-        heads: Int[np.ndarray, " edges"],
-        conductances: Float[np.ndarray, " edges"],
+        core: tuple[np.ndarray, np.ndarray, np.ndarray],
         n_vertices: int,
         keys: UInt[np.ndarray, " keys"],
         n_threads: int,
         monitor: Monitor,
     ) -> None:
-        self.tails, self.heads, self.conductances, self.n_vertices = tails, heads, conductances, n_vertices
-        self.keys, self.n_threads = keys, n_threads
+        self.tails, self.heads, self.conductances = tails, heads, conductances = core
+        self.n_vertices, self.keys, self.n_threads = n_vertices, keys, n_threads
         self.solver = LaplacianSolver(tails, heads, conductances, n_vertices, monitor)
         self.roots = np.sqrt(conductances).astype(self.solver.dtype)
         self.linear = np.zeros(tails.size)
@@ -193,9 +193,7 @@ def _substitute_back(
     return resistances, deviations
 
 
-def shorted_weights(
-    edges: Int[np.ndarray, "edges 2"], conductances: Float[np.ndarray, " edges"], n_vertices: int
-) -> Float[np.ndarray, " edges"]:
+def shorted_weights(edges: Int[np.ndarray, "edges 2"], conductances: EdgeValues, n_vertices: int) -> EdgeValues:
     """Return a lower bound of every spanning weight.
 
     Joining all other vertices into one can only lower a resistance (Rayleigh). What remains between i and j is their
@@ -207,12 +205,7 @@ def shorted_weights(
     return conductances / (conductances + around)
 
 
-def restore_sum(
-    weights: Float[np.ndarray, " edges"],
-    standard_errors: Float[np.ndarray, " edges"],
-    lower: Float[np.ndarray, " edges"],
-    total: float,
-) -> Float[np.ndarray, " edges"]:
+def restore_sum(weights: EdgeValues, standard_errors: EdgeValues, lower: EdgeValues, total: float) -> EdgeValues:
     """Return estimates moved to a known sum, in proportion to their standard errors, within [lower, 1].
 
     The errors of a sketch go together: what one edge contributes to the error of the sum is about proportional to its
