@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from corrvae.cli.draw import read_labels, read_values
+from corrvae.cli.draw import read_labels
 from support.commands import failure, run
 from support.markup import parse
-from support.runs import make_files, trained, write_rows
+from support.runs import make_files, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,10 @@ def test_values_of_a_table_belong_to_ids(ending, tmp_path):
         parquet.write_table(pa.table(columns), path)
     else:
         path.write_text("\n".join(("\t" if ending == "tsv" else ",").join(map(str, row)) for row in listed))
-    assert read_values(trained().ids_, path, "age") == {"p3": 30}
-    assert read_values(trained().ids_, path, "town") == {"p3": "Rome", "p1": "Bern"}
+    assert read_labels(np.array(["p1", "p2", "p3"], object), path) == {
+        "age": [None, None, 30],
+        "town": ["Bern", None, "Rome"],
+    }
 
 
 def test_what_is_wrong_is_one_sentence(files, tmp_path):

@@ -440,22 +440,25 @@ def _two_lists(model: Any, paths: list[Path], **options: Any) -> tuple[Any, list
     return Features(both, None, sides[0].names), ids
 
 
-def _exact_values(columns: list[str], names: list[Any], called: list[Any]) -> dict[Any, tuple[Any, ...]]:
+def _exact_values(given_columns: list[str], names: list[Any], called: list[Any]) -> dict[Any, tuple[Any, ...]]:
     """Return the values of some columns (FILE:COLUMN) by what points are called in the matching."""
-    from corrvae.cli.draw import read_values
+    from corrvae.cli.draw import read_labels
     from corrvae.errors import DataFileError
 
     values: dict[Any, tuple[Any, ...]] = {}
-    for given in columns:
+    for given in given_columns:
         path, _, column = given.rpartition(":")
         if not path:
             raise ValueError(f"--exact-on {given}: pass FILE:COLUMN, as in people.csv:town")
         for side, ids in zip(names, called, strict=True):
-            known = read_values(side, Path(path), column)
-            for name, value in zip(side.tolist(), ids.tolist(), strict=True):
-                if known.get(name) in (None, ""):
-                    raise DataFileError(Path(path), f"column {column!r} has no value for the id {str(name)!r}")
-                values[value] = (*values.get(value, ()), known[name])
+            columns = read_labels(side, Path(path))
+            if column not in columns:
+                listed = ", ".join(map(repr, [*columns][:20])) or "none"
+                raise DataFileError(path, f"there is no column {column!r} beside the ids; there are {listed}")
+            for name, value, known in zip(side.tolist(), ids.tolist(), columns[column], strict=True):
+                if known in (None, ""):
+                    raise DataFileError(path, f"column {column!r} has no value for the id {str(name)!r}")
+                values[value] = (*values.get(value, ()), known)
     return values
 
 

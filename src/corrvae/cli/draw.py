@@ -92,17 +92,6 @@ def explore(
     print_written(path, f"The map is in {path}", as_json=as_json)
 
 
-def read_values(ids: Any, path: Path, column: str) -> dict[Any, Any]:
-    """Return the values of a column of a table by the ids of points, without those that are not known."""
-    from corrvae.errors import DataFileError
-
-    columns = read_labels(ids, path)
-    if column not in columns:
-        listed = ", ".join(map(repr, [*columns][:20]))
-        raise DataFileError(path, f"there is no column {column!r} beside the ids; there are {listed or 'none'}")
-    return {name: value for name, value in zip(ids.tolist(), columns[column], strict=True) if value is not None}
-
-
 def read_labels(ids: Any, path: Path) -> dict[str, list[Any]]:
     """Return the columns of a table (CSV, TSV or Parquet) beside its first, which holds ids, in the order of points.
 
@@ -124,8 +113,5 @@ def read_labels(ids: Any, path: Path) -> dict[str, list[Any]]:
     rows = {place: row for row, place in enumerate(find_ids(ids, object_array(names)).tolist()) if place >= 0}
     if not rows:
         raise DataFileError(path, f"none of its ids, such as {next(iter(names), '')!r}, is that of a point")
-    columns = {name: table.column(name).to_pylist() for name in table.column_names[1:]}
-    return {
-        name: [values[rows[place]] if place in rows else None for place in range(len(ids))]
-        for name, values in columns.items()
-    }
+    order = pa.array([rows.get(place) for place in range(len(ids))], pa.int64())
+    return {name: table.column(name).take(order).to_pylist() for name in table.column_names[1:]}
