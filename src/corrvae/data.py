@@ -61,12 +61,10 @@ class Table:
 
 
 def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing: bool = False) -> Table:
-    """Read X for a scikit-learn estimator, and check that it holds numbers.
+    """Read X in any form that `CorrelatedVAE.fit` takes, and check that it holds numbers.
 
-    X is an array, memory map, SciPy matrix, pandas or polars frame (wide or long), AnnData, PyTorch Geometric's
-    ``Data``, path, or `corrvae.io.Features`; without `ids`, its own are used. With `reset` the estimator learns the
-    number and names of the columns, otherwise they are compared with those it has learned. `missing`: NaN stands for a
-    missing entry.
+    Without `ids`, its own are used. With `reset` the estimator learns the number and names of the columns, otherwise
+    they are compared with those it has learned. `missing`: NaN stands for a missing entry.
     """
     names, source = None, X if hasattr(X, "obsp") or hasattr(X, "edge_index") else None
     X = _as_features(X, None if reset else getattr(estimator, "feature_names_in_", None), missing=missing)
@@ -108,14 +106,12 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
 
 
 def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
-    """Return the table with a graph whose vertices are in the order of its rows.
+    """Return the table with a graph, in any form that `CorrelatedVAE.fit` takes, in the order of its rows.
 
-    The graph is a `CorrelationGraph`, networkx graph, SciPy adjacency, ``edge_index`` of shape (2, m), data frame of
-    edges (source, target, perhaps weight), pairs of ids, path, or name of an ``obsp`` of AnnData; ``None``: the edges
-    that X brings, if any. Rows without an edge are isolated vertices; vertices without a row are left out, and a
-    warning counts them, unless `keep_bare` keeps them behind the rows. Ids match ids, 7 also "7". Where there is
-    nothing to match, vertex i is row i: the table has no ids, or the ids of a `CorrelationGraph` or an adjacency are 0,
-    1, ... and the rows' ids are not these numbers in another order.
+    Rows without an edge are isolated vertices; vertices without a row are left out, and a warning counts them, unless
+    `keep_bare` keeps them behind the rows. Ids match ids, 7 also "7". Where there is nothing to match, vertex i is row
+    i: the table has no ids, or the ids of a `CorrelationGraph` or an adjacency are 0, 1, ... and the rows' ids are not
+    these numbers in another order.
     """
     if graph is None and hasattr(table.source, "edge_index"):
         graph = table.source

@@ -1,5 +1,6 @@
 """The commands on data: spanning weights of a graph, large tables, the data sets of the experiments."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,13 +150,12 @@ def list_data(as_json: JsonOption = False) -> None:
     Example: corrvae data list
     """
     from corrvae.datasets import CATALOGUE, locate
+    from corrvae.errors import DataFileError
 
-    places: dict[str, str | None] = {}
+    places: dict[str, str | None] = dict.fromkeys(CATALOGUE)
     for name in CATALOGUE:
-        try:
+        with suppress(DataFileError):  # not there yet
             places[name] = str(locate(name))
-        except (OSError, ValueError):  # not there yet
-            places[name] = None
     if as_json:
         print_document(places)
         return

@@ -96,14 +96,8 @@ def watched(
 ) -> sparse.csr_array:
     """Read MovieLens as 1 where the user of the row has rated the movie of the column well, both in order of their ids.
 
-    Parameters
-    ----------
-    source : str or path-like
-        As in `movielens`.
-    min_rating : float
-        Ratings below this are left out.
-    min_items : int
-        Users with fewer movies are left out.
+    The source is as in `movielens`. Ratings below `min_rating` are left out, then users with fewer than `min_items`
+    movies.
     """
     users, movies, ratings = _read_movielens(source, "userId", "movieId", "rating")
     liked = ratings >= min_rating
@@ -113,16 +107,11 @@ def watched(
 def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 100) -> Epinions:
     """Read Epinions for the link task.
 
-    Products that are rated often enough are kept, then users who have rated one of them and have mutual trust with
-    another such user. The published files give 16,101 users, 679 products and 76,315 edges.
+    Products that `min_ratings` users or more have rated are kept, then users who have rated one of them and have mutual
+    trust with another such user. The published files give 16,101 users, 679 products and 76,315 edges.
 
-    Parameters
-    ----------
-    source : str or path-like
-        "epinions" for the data that `get` put into the cache; or the path of a zip archive or a folder with
-        ``ratings_data.txt`` and ``trust_data.txt``, compressed with bzip2 or not; or of one of them, beside the other.
-    min_ratings : int
-        Number of users that a product must have been rated by.
+    The source is "epinions" for the data that `get` put into the cache; or the path of a zip archive or a folder with
+    ``ratings_data.txt`` and ``trust_data.txt``, compressed with bzip2 or not; or of one of them, beside the other.
     """
     path = locate("epinions") if source == "epinions" else Path(source)
     users, products, _ = _read_numbers(path, "ratings_data.txt")

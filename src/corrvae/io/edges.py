@@ -128,7 +128,7 @@ def _third_column(path: Path, columns: Sequence[str | int], header: bool | None)
     kind = looks_like(cells)
     if kind in ("ids", "numbers") and cells and all(cells):
         return 2
-    holds = {"times": "times", "words": "words"}.get(kind, "empty cells")
+    holds = kind if kind in ("times", "words") else "empty cells"
     _logger.info("%s: %s holds %s and is not used", path, table.name(2), holds)
     return None
 
