@@ -164,23 +164,16 @@ def _gather(j, structure, elimination, sums, target, shift):
         n_tail = tail_pointers[s + 1] - tail_pointers[s]
         rest = n_tail - q - 1
         rows = tails[tail_pointers[s] + q + 1 : tail_pointers[s + 1]]
-        if ends[s] - starts[s] == 1:
-            i = starts[s]
-            column = values[columns[i] + q : columns[i] + n_tail]
+        for t in range(rest):
+            sums[t] = 0.0
+        for i in range(starts[s], ends[s]):
+            begin = columns[i] + ends[s] - 1 - i + q
+            column = values[begin : begin + rest + 1]
             factor = column[0] * inverse_sums[i]
             for t in range(rest):
-                target[rows[t] - shift] += factor * column[t + 1]
-        else:
-            for t in range(rest):
-                sums[t] = 0.0
-            for i in range(starts[s], ends[s]):
-                begin = columns[i] + ends[s] - 1 - i + q
-                column = values[begin : begin + rest + 1]
-                factor = column[0] * inverse_sums[i]
-                for t in range(rest):
-                    sums[t] += factor * column[t + 1]
-            for t in range(rest):
-                target[rows[t] - shift] += sums[t]
+                sums[t] += factor * column[t + 1]
+        for t in range(rest):
+            target[rows[t] - shift] += sums[t]
         at[s] = q + 1
         if rest > 0:
             next_waiting[s] = waiting[rows[0]]
