@@ -79,7 +79,6 @@ _RANGES = (
     ("min_stddev", np.finfo(np.float32).tiny, np.inf),
 )
 _WORDS = {
-    "likelihood": ("auto", *LIKELIHOODS),
     "tau": ("auto", "learned", "learned_per_dimension"),
     "init": ("random", "linear"),
     "normalize": ("auto", *NORMALIZATIONS),
@@ -423,7 +422,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if value != defaults[name] and not (isinstance(value, Real) and least <= float(value) < most):
                 bounds = "positive and finite" if most == np.inf else f"in [{least:g}, {most:g})"
                 raise ValueError(f"{name} must be {bounds}, got {value!r}")
-        for name, words in _WORDS.items():
+        for name, words in {"likelihood": ("auto", *LIKELIHOODS), **_WORDS}.items():  # likelihoods may be added
             value = getattr(self, name)
             if value not in words and (isinstance(value, str) or name not in ("likelihood", "tau")):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
