@@ -79,7 +79,9 @@ def test_edge_terms_are_those_of_torch_distributions(model, noisy):
 
 def test_the_divergence_is_part_of_the_objective(model):
     history = model.history_.columns
+    assert history["forests"][0] == 0.0  # before the first update
     assert history["forests"][-1] > 0.0
+    assert len(history["forests"]) == len(history["step"])
 
 
 def test_the_adapted_objective_is_above_the_uniform_one(noisy, model):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corrvae.datasets import epinions, movielens
+from corrvae.datasets import ciao, epinions, movielens
 from corrvae.errors import DataFileError
 
 _DRAWN = np.random.default_rng(0).random((40, 12)) < 0.6
@@ -155,3 +155,17 @@ def test_the_published_epinions():
     assert data.graph.degrees.min() >= 1
     assert np.diff(data.features.indptr).min() >= 1
     assert len(data.products) == 679
+
+
+def test_ciao_is_read_as_epinions_is(tmp_path):
+    ratings = "user,product,rating\n" + "".join(",".join(line.split()) + "\n" for line in RATINGS.splitlines())
+    lines = [line.split() for line in TRUST.splitlines()]
+    trust = "source,target\n" + "".join(f"{a},{b}\n" for a, b, value in lines if value == "1")
+    found = ciao(archive(tmp_path / "ciao.zip", {"ratings.csv": ratings, "trust.csv": trust}), min_ratings=2)
+    for name, content in (("ratings_data.txt", RATINGS), ("trust_data.txt", TRUST)):
+        (tmp_path / name).write_text(content)
+    same = epinions(tmp_path, min_ratings=2)
+    assert found.features.toarray().tolist() == same.features.toarray().tolist()
+    assert found.graph.id_pairs.tolist() == same.graph.id_pairs.tolist()
+    with pytest.raises(DataFileError, match="lacks what is read"):
+        ciao(archive(tmp_path / "other.zip", {"ratings.csv": "a,b\n1,2\n", "trust.csv": trust}))

@@ -27,14 +27,17 @@ def demo(
 
 @command()
 def reproduce(
-    task: Annotated[str, typer.Argument(help="clustering, links, matching or recommend.")],
+    task: Annotated[str, typer.Argument(help="clustering, links, matching, recommend or robustness.")],
     models: Annotated[
         str | None, typer.Option(help="Only these, separated by commas, such as vae,ind,corr; otherwise all.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds 0, 1, ...; otherwise as many as the recipe has.")] = None,
-    recipe: Annotated[str, typer.Option(help="recommended, paper, or quick: small data, nothing to download.")] = (
-        "recommended"
-    ),
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="recommended, paper, quick (small data, nothing to download), or another of docs/experiments.md."
+        ),
+    ] = ("recommended"),
     quick: Annotated[bool, typer.Option("--quick", help="The same as --recipe quick.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of the data, instead of CORRVAE_DATA.")] = None,
     dataset: Annotated[str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m.")] = None,

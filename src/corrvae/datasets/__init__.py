@@ -3,12 +3,15 @@
 Published data are kept in one folder, ``CORRVAE_DATA`` or the platform's cache; `get` puts them there.
 """
 
+from corrvae.datasets.citations import Citations as Citations
+from corrvae.datasets.citations import citeseer as citeseer
 from corrvae.datasets.published import CATALOGUE as CATALOGUE
 from corrvae.datasets.published import cache_folder as cache_folder
 from corrvae.datasets.published import get as get
 from corrvae.datasets.published import locate as locate
-from corrvae.datasets.ratings import Epinions as Epinions
 from corrvae.datasets.ratings import MovieLens as MovieLens
+from corrvae.datasets.ratings import TrustData as TrustData
+from corrvae.datasets.ratings import ciao as ciao
 from corrvae.datasets.ratings import epinions as epinions
 from corrvae.datasets.ratings import movielens as movielens
 from corrvae.datasets.ratings import watched as watched

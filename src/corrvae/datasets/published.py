@@ -27,12 +27,23 @@ _EPINIONS_TERMS = (
     "Epinions data were collected by Paolo Massa and published on trustlet.org for research; publications cite Massa "
     "and Avesani, Trust-aware Recommender Systems, RecSys 2007."
 )
+_CITESEER_TERMS = (
+    "The Citeseer graph is that of Sen et al., Collective Classification in Network Data, AI Magazine 2008, with the "
+    "parts of Yang, Cohen and Salakhutdinov, ICML 2016."
+)
+_CIAO_TERMS = (
+    "Ciao data were collected by Tang, Gao and Liu for research; publications cite mTrust: Discerning Multi-Faceted "
+    "Trust in a Connected World, WSDM 2012."
+)
 
 
 @final
 @dataclass(frozen=True)
 class Publication:
-    """A data set as published: what to download, the files in it that are read, and the terms of its use."""
+    """A data set as published: what to download, the files in it that are read, and the terms of its use.
+
+    Without addresses, it is not to be downloaded.
+    """
 
     addresses: dict[str, str | None]  # a zip archive or several files, with the MD5 where it is published
     members: dict[str, str | None]  # with the MD5 of the unpacked content where it is known
@@ -59,6 +70,8 @@ CATALOGUE = {
         },
         _EPINIONS_TERMS,
     ),
+    "citeseer": Publication({}, dict.fromkeys(("words.csv", "links.csv", "labels.csv")), _CITESEER_TERMS),
+    "ciao": Publication({}, dict.fromkeys(("ratings.csv", "trust.csv")), _CIAO_TERMS),
 }
 
 
@@ -175,6 +188,8 @@ def _download(name: str, publication: Publication, quiet: bool) -> Path:
     pooch.get_logger().setLevel("WARNING" if quiet else "INFO")
     is_folder = len(publication.addresses) > 1
     place = cache_folder() / (name if is_folder else f"{name}.zip")
+    if not publication.addresses:
+        raise DataFileError(place, f"{name} cannot be downloaded; pass it on: corrvae data get {name} --from FILE")
     files = [place / address.rpartition("/")[2] if is_folder else place for address in publication.addresses]
     downloader: Any = pooch.HTTPDownloader(headers={"User-Agent": "corrvae"})
     for file, (address, md5) in zip(files, publication.addresses.items(), strict=True):

@@ -1,4 +1,4 @@
-"""MovieLens and Epinions: who has rated what, and for Epinions who trusts whom."""
+"""MovieLens, Epinions and Ciao: who has rated what, and for the last two who trusts whom."""
 
 import os
 import warnings
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 from scipy import sparse
 
+from corrvae.datasets.citations import read_columns
 from corrvae.datasets.published import CATALOGUE, locate, open_member
 from corrvae.datasets.users import MOST_PAIRS, HalvedUsers, Protocol, UserSplit, halve_users, split_users
 from corrvae.errors import DataFileError
@@ -35,7 +36,7 @@ class MovieLens:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Epinions:
+class TrustData:
     """Users, the products that they have rated, and their mutual trust; ids are the publisher's, in row order."""
 
     features: sparse.csr_array
@@ -104,7 +105,7 @@ def watched(
     return _rated_items(users[liked], movies[liked], 1, min_items)[0]
 
 
-def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 100) -> Epinions:
+def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 100) -> TrustData:
     """Read Epinions for the link task.
 
     Products that `min_ratings` users or more have rated are kept, then users who have rated one of them and have mutual
@@ -116,8 +117,19 @@ def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 
     path = locate("epinions") if source == "epinions" else Path(source)
     users, products, _ = _read_numbers(path, "ratings_data.txt")
     first, second, value = _read_numbers(path, "trust_data.txt")
+    return _join_trust(path, users, products, np.column_stack([first, second])[value > 0], min_ratings)
+
+
+def ciao(source: str | os.PathLike[str] = "ciao", *, min_ratings: int = 20) -> TrustData:
+    """Read Ciao as `epinions` reads Epinions: ``ratings.csv`` (user, product) and ``trust.csv`` (source, target)."""
+    path = locate("ciao") if source == "ciao" else Path(source)
+    users, products = read_columns(path, "ratings.csv", "user", "product")
+    pairs = np.column_stack(read_columns(path, "trust.csv", "source", "target"))
+    return _join_trust(path, users, products, pairs, min_ratings)
+
+
+def _join_trust(path: Path, users: np.ndarray, products: np.ndarray, pairs: np.ndarray, min_ratings: int) -> TrustData:
     matrix, users, products = _rated_items(users, products, min_ratings)
-    pairs = np.column_stack([first, second])[value > 0]
     pairs = pairs[np.isin(pairs, users).all(axis=1)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DroppedEdgesWarning)  # most trust is one-way
@@ -125,7 +137,7 @@ def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 
     trusted = np.flatnonzero(graph.degrees)
     if not len(trusted):
         raise DataFileError(path, f"no two users trust each other and have a product with {min_ratings:,} ratings")
-    return Epinions(matrix[trusted], graph[trusted], products)
+    return TrustData(matrix[trusted], graph[trusted], products)
 
 
 def _rated_items(

@@ -120,13 +120,35 @@ _RECOMMEND = Task(
     },
 )
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (_MATCHING, _CLUSTERING, _LINKS, _RECOMMEND)})
+_ROBUSTNESS = Task(
+    name="robustness",
+    question="What do wrong edges cost, and are they found? Random edges are added, in percent of the others.",
+    metric="auc_30",
+    metric_name="AUC of links, 30 % wrong",
+    measure="area under the curve of held-out links with 30 % wrong edges",
+    dataset="",
+    linked="",
+    map="",
+    note="Found: how well small conductances tell the wrong edges from the others (AUC).",
+    others={
+        **{f"auc_{share}": f"AUC, {share} %" for share in (0, 10, 50)},
+        **{f"accuracy_{share}": f"accuracy, {share} %" for share in (0, 10, 30, 50)},
+        **{f"nmi_{share}": f"NMI, {share} %" for share in (0, 10, 30, 50)},
+        **{f"found_{share}": f"found, {share} %" for share in (10, 30, 50)},
+    },
+)
+
+TASKS: Mapping[str, Task] = MappingProxyType(
+    {task.name: task for task in (_MATCHING, _CLUSTERING, _LINKS, _RECOMMEND, _ROBUSTNESS)}
+)
 RECIPE_TITLES = MappingProxyType(
     {
         "recommended": "recommended recipe",
         "old-protocol": "validation edges uniform and hidden, as before",
         "recommended-two-catalogues": "two catalogues, recommended recipe",
         "paper": "the paper's settings",
+        "tree": "on a tree",
+        "ciao": "on Ciao",
         "quick": "quick",
         "quick-two-catalogues": "two catalogues, quick",
     }

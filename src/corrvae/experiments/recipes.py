@@ -353,6 +353,36 @@ _RECOMMEND = (
     ),
 )
 
+# ---- robustness -----------------------------------------------------------------------------------------------------
+
+
+def _robust(**settings: Any) -> tuple[Entry, ...]:
+    adaptive = {**settings, "forests": "adaptive"}
+    return (
+        Entry("vae", "VAE", "vae", settings),
+        Entry("ind", "CVAE_ind", "cvae", settings),
+        Entry("ind+adaptive", "CVAE_ind, adaptive forests", "cvae", adaptive),
+        Entry("joint", "Joint", "cvae", {**settings, "family": "joint"}),
+        Entry("joint+adaptive", "Joint, adaptive forests", "cvae", {**adaptive, "family": "joint"}),
+    )
+
+
+_ROBUSTNESS = (
+    Recipe("robustness", "recommended", {"name": "citeseer"}, _robust(), n_seeds=3),
+    Recipe("robustness", "tree", {"name": "tree", "n_points": 3000, "n_features": 1000}, _robust(), n_seeds=3),
+    Recipe("robustness", "ciao", {"name": "ciao", "min_ratings": 20}, _robust(), n_seeds=3),
+    Recipe(
+        "robustness",
+        "quick",
+        {"name": "tree", "n_points": 300, "n_features": 60},
+        _robust(n_components=8, hidden=(50,), max_epochs=200),
+        n_seeds=1,
+    ),
+)
+
 RECIPES: Mapping[tuple[str, str], Recipe] = MappingProxyType(
-    {(recipe.task, recipe.name): recipe for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING, *_TWICE, *_RECOMMEND)}
+    {
+        (recipe.task, recipe.name): recipe
+        for recipe in (*_CLUSTERING, *_LINKS, *_MATCHING, *_TWICE, *_RECOMMEND, *_ROBUSTNESS)
+    }
 )

@@ -260,6 +260,8 @@ class Run:
         row: dict[str, float] = {"step": self.step, "epoch": self.epoch, "seconds": self.seconds}
         row |= {name: value / since for name, value in self._sums.items()}
         self._sums = {}
+        if self._adapter is not None:
+            row.setdefault("forests", 0.0)  # before the first update
         if isinstance(self.model.tau, LearnedTau):
             row["tau"] = float(self.model.tau().detach().mean())
         if self.validation is not None:
