@@ -9,32 +9,30 @@ and 60 times the time of 500 steps. Seconds are of processor time on one thread,
 """
 
 import argparse
-import io
 import json
-import os
 import sys
 import time
-import warnings
-import zipfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import normalized_mutual_info_score, roc_auc_score
 
 from corrvae import CorrelatedVAE, CorrelationGraph
 from corrvae.choices import choose
 from corrvae.data import Table
+from corrvae.datasets import HalvedUsers
+from corrvae.datasets import ciao as read_ciao
+from corrvae.datasets import citeseer as read_citeseer
 from corrvae.experiments import baselines, links, matching
 from corrvae.experiments.models import point_posterior
 from corrvae.experiments.recipes import find_recipe
+from corrvae.experiments.robustness import label_accuracy
 from corrvae.graphs import split_edges
 from corrvae.model import Posterior
 from corrvae.scoring import make_metric
@@ -43,11 +41,6 @@ from measure import merged, versions, write_results
 
 Row = dict[str, object]
 Methods = dict[str, Callable[[], Row]]
-
-
-def _read(archive: str, member: str) -> pd.DataFrame:
-    with zipfile.ZipFile(Path(os.environ["CORRVAE_DATA"]) / archive) as files:
-        return pd.read_csv(io.BytesIO(files.read(member)))
 
 
 def _lsa(X: sparse.csr_array, n_components: int, rows: sparse.csr_array | None = None) -> np.ndarray:
@@ -69,20 +62,16 @@ def _fitted(seed: int, X: object, graph: CorrelationGraph | None = None, **setti
 
 def citeseer(seed: int) -> Methods:
     """Labels, clusters and held-out links of papers."""
-    words, joined, labels = (_read("citeseer.zip", f"{name}.csv") for name in ("words", "links", "labels"))
-    row_of = pd.Series(np.arange(len(labels)), index=labels.paper)
-    n_papers, n_words = len(labels), words.word.nunique()
-    entries = row_of[words.paper].to_numpy(), words.word.factorize()[0]
-    X = sparse.csr_array((np.ones(len(words), np.float32), entries), shape=(n_papers, n_words))
-    joined = joined[joined.isin(set(labels.paper)).all(axis=1)]  # some papers have neither words nor a label
-    ends = np.column_stack([row_of[joined.source], row_of[joined.target]])
-    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
-    graph = CorrelationGraph(ends, n_papers)
+    papers = read_citeseer()
+    X, graph, n_papers = papers.features, papers.graph, papers.graph.n_vertices
     split = split_edges(graph, "random", validation=0.0, test=0.1, random_state=seed)
     others = np.random.default_rng(seed).integers(n_papers, size=(len(split.test), 2))
 
     def row(whole: np.ndarray, part: np.ndarray, seconds: float | None = None) -> Row:
-        scores = _accuracy(whole, labels) | {"nmi": _nmi(whole, labels.label.to_numpy(), seed)}
+        scores = {
+            "accuracy": label_accuracy(whole, papers.labels, papers.parts),
+            "nmi": _nmi(whole, papers.labels, seed),
+        }
         return scores | {"auc": _auc(part, split.test, others), "seconds": seconds}
 
     def correlated() -> Row:
@@ -106,19 +95,6 @@ def citeseer(seed: int) -> Methods:
         "LSA": lambda: row(*[_lsa(X, size)] * 2),
         "LSA of words propagated twice": lambda: row(*(_lsa(_propagate(X, g), size) for g in (graph, split.train))),
     }
-
-
-def _accuracy(points: np.ndarray, labels: pd.DataFrame) -> dict[str, float]:
-    """Return the accuracy of logistic regression on test papers, C chosen on validation papers."""
-    train, validation, test = (labels.index[labels.part == part] for part in ("train", "validation", "test"))
-    found = []
-    for C in np.logspace(-3, 3, 13):
-        with warnings.catch_warnings(action="ignore"):  # a weak penalty ends before it converges
-            model = LogisticRegression(C=C, max_iter=500).fit(points[train], labels.label[train])
-        scores = [model.score(points[part], labels.label[part]) for part in (validation, test)]
-        found.append(scores)
-    best = max(found, key=lambda scores: scores[0])
-    return {"validation_accuracy": best[0], "accuracy": best[1]}
 
 
 def _nmi(points: np.ndarray, labels: np.ndarray, seed: int) -> float:
@@ -159,15 +135,8 @@ def epinions(seed: int) -> Methods:
 
 def ciao(seed: int) -> Methods:
     """Held-out mutual trust of users who rated one of the products with at least 20 ratings."""
-    ratings, trust = _read("ciao.zip", "ratings.csv"), _read("ciao.zip", "trust.csv")
-    ratings = ratings[ratings.groupby("product").user.transform("size") >= 20]
-    pairs = set(map(tuple, trust[trust.isin(set(ratings.user)).all(axis=1)].to_numpy().tolist()))
-    mutual = np.array([pair for pair in pairs if pair[0] < pair[1] and pair[::-1] in pairs])
-    users, ends = np.unique(mutual, return_inverse=True)
-    ratings = ratings[ratings.user.isin(users)].drop_duplicates(["user", "product"])
-    entries = np.searchsorted(users, ratings.user), ratings["product"].factorize()[0]
-    X = sparse.csr_array((np.ones(len(ratings), np.float32), entries))
-    graph = CorrelationGraph(np.unique(ends.reshape(-1, 2), axis=0), len(users))
+    users = read_ciao(min_ratings=20)
+    X, graph = users.features, CorrelationGraph(users.graph.edges, users.graph.n_vertices)
     generator = np.random.default_rng(seed)  # held out as in Epinions
     split = split_edges(graph, validation=0.0, random_state=generator)
     known = split_edges(split.known, "random", validation=0.0, test=0.05, random_state=generator).known
@@ -210,17 +179,17 @@ def halves(seed: int) -> Methods:
 
     def fitted(graph: CorrelationGraph | None) -> Row:
         model, seconds = _fitted(seed, train.features, graph)
-        return _matched(model.posterior(test.features), make_metric("expected_distance")) | {"seconds": seconds}
+        return _matched(model.posterior(test.features), "expected_distance", test) | {"seconds": seconds}
 
     def lsa() -> Row:
         points = point_posterior(_lsa(train.features, _size(train.features), test.features))
-        return _matched(points, make_metric("cosine"))
+        return _matched(points, "cosine", test)
 
     return {"defaults": lambda: fitted(train.graph), "VAE": lambda: fitted(None), "LSA": lsa}
 
 
-def _matched(posterior: object, metric: object) -> Row:
-    return {"reciprocal_rank": matching.score_matching(posterior, metric)["reciprocal_rank"]}
+def _matched(posterior: Posterior, metric: str, users: HalvedUsers) -> Row:
+    return {"reciprocal_rank": matching.score_matching(posterior, make_metric(metric), users)["reciprocal_rank"]}
 
 
 # ---- generated ----------------------------------------------------------------------------------------------------

@@ -22,8 +22,10 @@ def test_recipes_make_valid_estimators_with_their_parameters(recipe, entry):
             assert found[name] == value, name
     assert (found["random_state"], found["device"]) == (7, "cpu")
     family = type(make_family(found["family"])).__name__.lower()
-    assert family == ("pairwise" if entry.model in ("corr", "corr+graph") else "independent")
-    assert found["normalize"] != "auto"  # the recipes are those of the first edition, which had no such choice
+    expected = {"corr": "pairwise", "corr+graph": "pairwise", "joint": "joint", "joint+adaptive": "joint"}
+    assert family == expected.get(entry.model, "independent")
+    if recipe.task != "robustness":
+        assert found["normalize"] != "auto"  # the recipes are those of the first edition, which had no such choice
 
 
 @pytest.mark.parametrize("task", ["clustering", "links", "matching"])
