@@ -24,6 +24,7 @@ PAPER: Mapping[str, Any] = {
     "tau": 0.99,
     "normalize": "none",
     "counts": "raw",
+    "dropout": 0.0,
     "batch_size": 64,
     "edge_batch_size": 256,
     "learning_rate": 1e-3,
@@ -34,6 +35,8 @@ PAPER: Mapping[str, Any] = {
 _ENOUGH_ROWS, _MOST_HELD_OUT = 300, 5000
 # Steps over which an automatic training warms up, and steps without improvement after which it stops, at least.
 _WARMUP, _FEWEST_STALE = 200, 200
+# Columns for each row from which on, and share of entries other than zero up to which, the encoder needs dropout.
+_MANY_COLUMNS, _SPARSE = 0.4, 0.1
 # Weights between the columns and the hidden layer.
 _MOST_WEIGHTS = 3_000_000
 # Counts above this on average, over the entries that are not zero, are taken by their logarithm.
@@ -60,6 +63,7 @@ def choose(parameters: Mapping[str, Any], table: Table) -> list[Choice]:
         "counts": _counts,
         "n_components": _n_components,
         "hidden": _hidden,
+        "dropout": _dropout,
         "tau": _tau,
         "batch_size": _batch_size,
         "edge_batch_size": lambda known, table: (4 * int(known["batch_size"]), "four for each row, as in the paper"),
@@ -128,6 +132,16 @@ def _hidden(known: Mapping[str, Any], table: Table) -> tuple[tuple[int, ...], st
     if 300 * n_columns <= _MOST_WEIGHTS:
         return (300,), "suits tables of up to 10,000 columns"
     return (max(32, 2 ** int(log2(_MOST_WEIGHTS / n_columns))),), f"narrow, for {n_columns:,} columns"
+
+
+def _dropout(known: Mapping[str, Any], table: Table) -> tuple[float, str]:
+    n_rows, n_columns = shape_of(table.matrix)
+    if known["likelihood"] not in ("multinomial", "bernoulli") or n_columns < _MANY_COLUMNS * n_rows:
+        return 0.0, "rows are enough for their columns"
+    filled = column_moments(table.matrix, Scaling("presence")).mean.mean()
+    if filled > _SPARSE:
+        return 0.0, "rows are not sparse"
+    return 0.25, f"{n_rows:,} sparse rows of {n_columns:,} columns are few: networks would learn them by heart"
 
 
 def _tau(known: Mapping[str, Any], table: Table) -> tuple[float, str]:

@@ -127,8 +127,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         What features that are counts become before the model sees them, networks and likelihood alike: themselves, 1,
         or log(1 + x) over its mean. "auto" takes logarithms of large counts under the multinomial likelihood, which
         would otherwise outweigh the graph. (Under the Gaussian likelihood columns are standardised.)
-    dropout : float
-        Share of the features hidden from the encoder at random while training.
+    dropout : float or "auto"
+        Share of the features hidden from the encoder at random while training; "auto": some, where sparse rows are few
+        for their columns.
     beta : float
         Weight in training of all terms but the reconstruction. With 1 the objective is a bound on the evidence; less
         makes posteriors narrower, as if each feature had been observed 1 / beta times.
@@ -228,7 +229,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         init: Literal["random", "linear"] = "random",
         normalize: str = "auto",
         counts: str = "auto",
-        dropout: float = 0.0,
+        dropout: float | Literal["auto"] = "auto",
         beta: float = 1.0,
         average_steps: int = 0,
         min_stddev: float = 1e-4,
@@ -460,7 +461,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "hidden": tuple(int(width) for width in chosen["hidden"]),
             "init": self.init,
             "normalize": self.normalize_,
-            "dropout": float(self.dropout),
+            "dropout": float(chosen["dropout"]),
             "min_stddev": float(self.min_stddev),
         }
         model = build_model(self.n_features_in_, family=make_family(self.family), seed=seed, **architecture)
@@ -575,9 +576,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f'only a model with family="independent" can be propagated, not {self.family!r}')
         joint, other = FAMILIES["joint"]().set_params(n_forests=n_forests), copy(self)
         built: Any = make_family(joint)
-        built.build(
-            self.n_features_in_, self.embedding_.shape[1], normalize=self.normalize_, dropout=float(self.dropout)
-        )
+        width, dropout = self.embedding_.shape[1], self._architecture["dropout"]
+        built.build(self.n_features_in_, width, normalize=self.normalize_, dropout=dropout)
         built.weigh_evidence(0 if self.graph_ is None else self.graph_.n_edges)
         other.family, other.model_ = joint, deepcopy(self.model_)
         other.model_.family = built.eval()
