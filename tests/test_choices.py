@@ -54,11 +54,11 @@ def test_a_given_value_is_kept_and_a_given_length_holds_nothing_out():
 
 def test_few_sparse_rows_of_many_columns_need_dropout():
     generator = np.random.default_rng(0)
-    words = sparse.csr_array(generator.random((300, 200)) < 0.02, dtype=np.float32)
+    words = sparse.csr_array(generator.random((300, 400)) < 0.02, dtype=np.float32)
     assert chosen(words)["dropout"] == 0.25
-    assert chosen(words[:, :100])["dropout"] == 0.0  # rows enough
-    assert chosen(sparse.csr_array(generator.random((300, 200)) < 0.3, dtype=np.float32))["dropout"] == 0.0
-    assert chosen(generator.normal(size=(300, 200)))["dropout"] == 0.0
+    assert chosen(words[:, :200])["dropout"] == 0.0  # rows enough
+    assert chosen(sparse.csr_array(generator.random((300, 400)) < 0.3, dtype=np.float32))["dropout"] == 0.0
+    assert chosen(generator.normal(size=(300, 400)))["dropout"] == 0.0
     assert CorrelatedVAE.paper("links").dropout == 0.0
 
 

@@ -36,7 +36,7 @@ _ENOUGH_ROWS, _MOST_HELD_OUT = 300, 5000
 # Steps over which an automatic training warms up, and steps without improvement after which it stops, at least.
 _WARMUP, _FEWEST_STALE = 200, 200
 # Columns for each row from which on, and share of entries other than zero up to which, the encoder needs dropout.
-_MANY_COLUMNS, _SPARSE = 0.4, 0.1
+_MANY_COLUMNS, _SPARSE = 1.0, 0.1
 # Weights between the columns and the hidden layer.
 _MOST_WEIGHTS = 3_000_000
 # Counts above this on average, over the entries that are not zero, are taken by their logarithm.
