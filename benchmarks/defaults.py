@@ -17,6 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy import sparse
 from sklearn.cluster import KMeans
