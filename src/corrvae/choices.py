@@ -153,7 +153,7 @@ def _batch_size(known: Mapping[str, Any], table: Table) -> tuple[int, str]:
     own = make_family(known.get("family", "independent")).rows_per_step(n_rows)
     if own is not None:
         return own, "what the family draws in a step"
-    doublings = max((n_rows >= 50_000) + (n_rows >= 500_000), (n_columns >= 5_000) + (n_columns >= 20_000))
+    doublings = max((n_rows >= 50_000) + (n_rows >= 500_000), int(n_columns >= 5_000))
     return 128 * 2**doublings, f"for {n_rows:,} rows of {n_columns:,} columns"
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyarrow import parquet
+from sklearn.metrics.pairwise import cosine_similarity
 
 from corrvae.cli.output import read_points
 from support.commands import failure, rows, run
@@ -144,6 +145,25 @@ def test_links_are_the_best_of_all_pairs(kind, metric, request):
     assert all(row["target"] not in graph.neighbors(row["source"]) for row in found)
     assert {row["metric"] for row in found} == {metric}
     assert [row["rank"] for row in found] == [str(k) for k in range(1, 21)]
+
+
+def test_links_are_explained(ind):
+    model, graph = trained("independent"), make_graph()
+    found = rows("links", ind.run, "--top", 20, "--explain")
+    pairs = [(row["source"], row["target"]) for row in found]
+    for row in found:
+        common = set(graph.neighbors(row["source"]).tolist()) & set(graph.neighbors(row["target"]).tolist())
+        named = row["common_neighbors"].split("; ") if row["common_neighbors"] else []
+        assert len(named) == min(10, len(common))
+        assert set(named) <= common
+    expected = model.score_pairs(pairs, metric="expected_distance").scores
+    assert numbers(found, "distance") == pytest.approx(expected, rel=1e-5)
+    places = [[model.ids_.tolist().index(name) for name in pair] for pair in pairs]
+    cosines = [cosine_similarity(model.features_[[i]], model.features_[[j]])[0, 0] for i, j in places]
+    assert numbers(found, "row_cosine") == pytest.approx(cosines, abs=1e-5)
+    if model.graph_.n_edges >= 40:  # the likelier, the better the score
+        assert (np.diff(numbers(found, "probability")) <= 1e-12).all()
+    assert "leave out --features" in failure("links", ind.run, "--explain", "--features", ind.features)
 
 
 def test_a_document_is_the_whole_of_stdout(corr, tmp_path):

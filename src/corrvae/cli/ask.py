@@ -232,10 +232,14 @@ def links(
         typer.Option(help="The score; otherwise log_odds, and expected_distance if posteriors are correlated."),
     ] = None,
     graph: GraphOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add common neighbours by name, the cosine of the rows, the distance.")
+    ] = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Find the most likely new links: the best of all pairs that the graph does not link, exactly.
 
-    Each row has the score, the parts that sum to it, and which scores are better.
+    Each row has the score, the parts that sum to it, and which scores are better; links of training points have the
+    probability of a link too, where there are 40 links or more to learn it from.
 
     Example: corrvae links run/ --top 100 --out links.csv
     """
@@ -243,9 +247,11 @@ def links(
     import pyarrow as pa
 
     from corrvae.io import read_graph
-    from corrvae.plots.facts import link_metric
+    from corrvae.plots.facts import explain_pairs, link_metric, link_probability
     from corrvae.scoring import best_pairs
 
+    if explain and not (X is None and graph is None):
+        raise typer.BadParameter("--explain is for points of training: leave out --features and --graph")
     points = model.posterior(X, graph)
     if X is None and graph is None and model.graph_ is not None:
         points = points.take(np.flatnonzero(~model.graph_.is_group))
@@ -258,8 +264,18 @@ def links(
     pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=show_progress())
     if len(pairs) < top:
         notify(f"{top:,} links were asked for, but there are {len(pairs):,} pairs that are not linked")
-    table = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric).to_table()
-    table = table.add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
+    probability = None
+    if X is None and graph is None and metric == link_metric(model):
+        probability, held_out = link_probability(model, np.random.default_rng(0))
+        if probability is not None and not held_out:
+            notify("probabilities are learned from links that training has seen: they may be too far from one half")
+    scored = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric, probability=probability)
+    table = scored.to_table().add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
+    if explain:
+        positions = model.posterior().pair_positions(points.ids[pairs])
+        columns = zip(("common_neighbors", "row_cosine", "distance"), explain_pairs(model, positions), strict=True)
+        for name, values in columns:
+            table = table.append_column(name, pa.array(values))
     return table, _facts(metric)
 
 

@@ -7,9 +7,12 @@ from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from corrvae.estimator import CorrelatedVAE
 from corrvae.model.families import EvidencePosterior
+from corrvae.scoring import METRICS, LinkCalibration, calibrate
 
 # The terms of the objective, in the order they are shown, with their names for people.
 TERMS = {
@@ -23,8 +26,12 @@ TERMS = {
 }
 # Links kept from training that are worth looking at on their own, and pairs that are scored at most.
 _MIN_HELD_OUT, _MAX_PAIRS = 30, 5_000
+# Links from which on a probability is worth showing.
+_MIN_LINKS = 40
 # Numbers of groups that are tried, and points by which they are judged.
 _MOST_GROUPS, _JUDGED = 12, 2_000
+# Common neighbours that are named.
+_MOST_NAMES = 10
 _AS_JSON = bool | int | float | str | list | tuple | None
 
 
@@ -134,6 +141,44 @@ def score_links(model: CorrelatedVAE, generator: np.random.Generator) -> LinkSco
     metric = link_metric(model)
     linked, unlinked = (model.score_pairs(model.ids_[part], metric=metric).scores for part in (pairs, apart))
     return LinkScores(linked, unlinked, metric, held_out)
+
+
+def link_probability(model: CorrelatedVAE, generator: np.random.Generator) -> tuple[LinkCalibration | None, bool]:
+    """Return the probability of a link by `link_metric`, if there are links enough, and whether they were held out."""
+    graph, n_points, links = model.graph_, len(model.ids_), score_links(model, generator)
+    if graph is None or links is None or graph.n_edges < _MIN_LINKS:
+        return None, links is not None and links.held_out
+    found = calibrate(
+        links.linked,
+        links.unlinked,
+        metric=links.metric,
+        larger_is_better=METRICS[links.metric].larger_is_better,
+        prior=graph.n_edges / (n_points * (n_points - 1) / 2),
+    )
+    return found, links.held_out
+
+
+def explain_pairs(
+    model: CorrelatedVAE, positions: Int[np.ndarray, "pairs 2"]
+) -> tuple[list[str], Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
+    """Return what speaks for links of training points: common neighbours by name, cosines of rows, latent distances.
+
+    The neighbours are at most ten, those with the fewest neighbours first, separated by semicolons. Distances are
+    expected squared ones. Cosines are not-a-number where features were not kept.
+    """
+    graph, first, second = model.graph_, positions[:, 0], positions[:, 1]
+    names = [""] * len(positions)
+    if graph is not None:
+        for k, (i, j) in enumerate(graph.ids[positions]):
+            shared = graph.index_of(np.intersect1d(graph.neighbors(i), graph.neighbors(j)))
+            rarest = shared[np.argsort(graph.degrees[shared], kind="stable")][:_MOST_NAMES]
+            names[k] = "; ".join(map(str, graph.ids[rarest].tolist()))
+    cosines = np.full(len(positions), np.nan)
+    if model.features_ is not None:
+        one, other = (sparse.csr_array(normalize(model.features_[ends])) for ends in (first, second))
+        cosines = np.asarray((one * other).sum(axis=1)).ravel()
+    distances = model.score_pairs(model.posterior().ids[positions], metric="expected_distance").scores
+    return names, cosines, distances
 
 
 def as_words(value: Any) -> str:

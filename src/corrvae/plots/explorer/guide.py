@@ -8,14 +8,14 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from corrvae.estimator import CorrelatedVAE
-from corrvae.plots.facts import link_metric, score_links
-from corrvae.scoring import METRICS, calibrate, nearest
+from corrvae.plots.facts import link_metric, link_probability
+from corrvae.scoring import nearest
 
 # Neighbours and links that are shown, and neighbours among which the links are looked for.
 N_NEIGHBORS, N_LINKS, _N_NEAREST = 12, 6, 40
 N_FEATURES = 6
-# Links from which on a probability is worth showing; rows that make the average.
-_MIN_LINKS, _MAX_AVERAGED = 40, 20_000
+# Rows that make the average.
+_MAX_AVERAGED = 20_000
 _NUMBERS = 2**24  # of decoded features at a time
 
 Expected = Float[np.ndarray, "rows features"]
@@ -48,16 +48,7 @@ class Guide:
         generator = np.random.default_rng(random_state)
         graph, n_points = model.graph_, len(model.ids_)
         self._linked = sparse.csr_array((n_points, n_points)) if graph is None else graph.to_scipy().tocsr()
-        links = score_links(model, generator)
-        self.probability, self.held_out = None, links is not None and links.held_out
-        if graph is not None and links is not None and graph.n_edges >= _MIN_LINKS:
-            self.probability = calibrate(
-                links.linked,
-                links.unlinked,
-                metric=self.metric,
-                larger_is_better=METRICS[self.metric].larger_is_better,
-                prior=graph.n_edges / (n_points * (n_points - 1) / 2),
-            )
+        self.probability, self.held_out = link_probability(model, generator)
         shown = np.arange(n_points)
         if n_points > _MAX_AVERAGED:
             shown = np.sort(generator.choice(n_points, _MAX_AVERAGED, replace=False))
