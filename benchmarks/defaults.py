@@ -148,7 +148,7 @@ def _trust(
     X: sparse.csr_array, held: np.ndarray, known: CorrelationGraph, seed: int, record: Path | None = None
 ) -> Methods:
     def row(model: CorrelatedVAE, seconds: float | None = None) -> Row:
-        return score(model.posterior(X), "expected_distance") | {"seconds": seconds}
+        return score(model.posterior(), "expected_distance") | {"seconds": seconds}
 
     def score(points: Posterior, metric: str) -> Row:
         scores = links.score_links(points, make_metric(metric), held, known)
@@ -164,6 +164,9 @@ def _trust(
 
     return {
         "defaults": lambda: row(*_fitted(seed, X, known)),
+        "adaptive forests": lambda: row(*_fitted(seed, X, known, forests="adaptive")),
+        "joint": lambda: row(*_fitted(seed, X, known, family="joint")),
+        "joint, adaptive forests": lambda: row(*_fitted(seed, X, known, family="joint", forests="adaptive")),
         "VAE": lambda: row(*_fitted(seed, X)),
         "LSA": lambda: score(point_posterior(_lsa(X, _size(X))), "cosine"),
         "recipe": recipe,

@@ -3,6 +3,7 @@ import http.client
 import json
 import re
 import threading
+from copy import copy
 from hashlib import sha256
 
 import numpy as np
@@ -333,6 +334,25 @@ def test_groups_colours_and_the_address(browser, pairwise, tmp_path):
     browser.open("about:blank")
     browser.open(file.as_uri() + "#group=cluster:0")
     browser.wait(f"{TITLE} === {json.dumps(document['clusters'][0]['name'])}")
+
+
+def test_links_that_the_data_do_not_support_are_named_and_drawn_thin(browser, tmp_path):
+    model = copy(trained())
+    conductances = np.ones(model.graph_.n_edges)
+    (doubted,) = np.flatnonzero((model.graph_.edges == [0, 3]).all(axis=1))
+    conductances[doubted] = 0.01
+    model.conductances_ = conductances
+    file = tmp_path / "map.html"
+    assert decoded(write(model, file))[1]["doubts"].nonzero()[0].tolist() == [doubted]
+    browser.open(file.as_uri() + "#point=p0")
+    browser.wait(f"{TITLE} === 'p0'")
+    words = browser.run("return document.getElementById('panel').innerText")
+    assert words.partition("the data do not support them:")[2].split()[0] == "p3"
+    browser.open("about:blank")
+    browser.open(file.as_uri() + "#point=p6")
+    browser.wait(f"{TITLE} === 'p6'")
+    assert "do not support" not in browser.run("return document.getElementById('panel').innerText")
+    assert [entry for entry in browser.log("browser") if "GPU stall" not in entry["message"]] == []
 
 
 def test_a_served_map_asks_its_server(browser, served):

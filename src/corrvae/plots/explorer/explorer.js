@@ -25,18 +25,23 @@ let adjacency = null;
 function linksOf(i) {
   if (!adjacency) {
     const edges = block("edges"), begin = new Uint32Array(n + 1), ends = new Uint32Array(edges.length);
+    const doubts = block("doubts"), doubted = new Uint8Array(edges.length);
     for (const end of edges) begin[end + 1]++;
     for (let k = 0; k < n; k++) begin[k + 1] += begin[k];
     const next = begin.slice(0, n);
     for (let e = 0; e < edges.length; e += 2) {
-      ends[next[edges[e]]++] = edges[e + 1];
-      ends[next[edges[e + 1]]++] = edges[e];
+      for (const [i, j] of [[edges[e], edges[e + 1]], [edges[e + 1], edges[e]]]) {
+        if (doubts) doubted[next[i]] = doubts[e / 2];
+        ends[next[i]++] = j;
+      }
     }
-    adjacency = { begin, ends };
+    adjacency = { begin, ends, doubted };
   }
   return adjacency.ends.subarray(adjacency.begin[i], adjacency.begin[i + 1]);
 }
 const degree = (i) => linksOf(i).length;
+// Links of a point that adaptive forests hardly use: the data do not support them.
+const doubtedOf = (i) => linksOf(i).filter((_, k) => adjacency.doubted[adjacency.begin[i] + k]);
 
 const BLOCKS = ["neighbors", "scores", "probabilities", "correlations", "links", "link_probabilities", "typical",
   "amounts", "items", "item_scores"];
@@ -399,6 +404,7 @@ function drawOverlay() {
   if (state.point !== null) {
     const i = state.point, [x, y] = toScreen(i), near = (details?.neighbors ?? []).filter((j) => j >= 0);
     const likely = (details?.links ?? []).filter((j) => j >= 0), linked = [...linksOf(i)];
+    const doubted = new Set(doubtedOf(i));
     const lines = (ends, color, lineWidth, dash) => {
       pen.beginPath();
       for (const j of ends) {
@@ -412,7 +418,8 @@ function drawOverlay() {
       pen.setLineDash([]);
     };
     pen.globalAlpha = 0.55;
-    lines(linked, ink, 1, []);
+    lines(linked.filter((j) => !doubted.has(j)), ink, 1, []);
+    lines(doubted, ink, 0.3, []);
     pen.globalAlpha = 1;
     lines(likely, accent, 1.5, [2, 4]);
     pen.globalAlpha = 0.13;
@@ -727,7 +734,7 @@ function showOverview() {
 }
 
 function showPoint() {
-  const i = state.point, linked = new Set(linksOf(i)), near = details.neighbors.filter((j) => j >= 0);
+  const i = state.point, linked = new Set(linksOf(i)), doubted = [...doubtedOf(i)], near = details.neighbors.filter((j) => j >= 0);
   const links = details.links.filter((j) => j >= 0), chances = details.probabilities, head = ["Point", facts.metric];
   if (facts.correlated) head.push("correlation");
   if (chances) head.push("link");
@@ -744,7 +751,8 @@ function showPoint() {
     h("h3", {}, "What is typical of it"), featureRows(details.typical.map((f, k) => ({ feature: f, text: amountText(details.amounts[k]) }))),
     h("h3", {}, "Nearest points"), grid2(head, rows),
     linked.size ? [h("h3", {}, count(linked.size, "known link")), h("div", { class: "chips" }, [...linked].slice(0, 40).map(pointButton),
-      linked.size > 40 ? h("span", { class: "soft" }, `and ${linked.size - 40} more`) : "")] : null,
+      linked.size > 40 ? h("span", { class: "soft" }, `and ${linked.size - 40} more`) : ""),
+    doubted.length ? h("p", { class: "note" }, "Drawn thin, because the data do not support them: ", doubted.slice(0, 40).map(pointButton)) : null] : null,
     links.length && chances ? [h("h3", {}, "Likely links that are not there yet"),
       grid2(["Point", "probability"], links.map((j, k) => [pointButton(j), percent(details.link_probabilities[k])])),
       h("p", { class: "note" }, facts.probabilities === "training" ? "Probabilities were learned from links of training, which flatter the model."

@@ -20,6 +20,8 @@ from corrvae.plots.layout import METHODS, project, spring_layout
 MAX_POINTS = 200_000
 _FOLDER = Path(__file__).parent
 _MOST_GROUPS = 12
+# Links whose adapted conductance is below this share of the median are drawn thin.
+_DOUBTED = 0.1
 
 Labels = Mapping[str, Sequence[Any]]
 
@@ -86,6 +88,8 @@ def describe_points(
         "clusters": clusters.astype(np.uint16),
         "edges": edges.astype(np.uint32),
     }
+    if model.conductances_ is not None:
+        blocks["doubts"] = (model.conductances_ < _DOUBTED * np.median(model.conductances_)).astype(np.uint8)
     columns = []
     for number, (name, values) in enumerate((labels or {}).items()):
         column, blocks[f"column{number}"] = _column(name, values)
