@@ -257,7 +257,7 @@ def wide(seed: int) -> Methods:
     """Time to the same objective on held-out rows, 1,892 of 17,632 columns, against the first edition's defaults."""
     X, graph = _draw_topics(1892, 17632, 60, 13000, seed)
     old = {"n_components": 100, "tau": 0.99, "batch_size": 64, "edge_batch_size": 256, "learning_rate": 1e-3}
-    old |= {"max_steps": 900, "validation_fraction": 0.1, "patience": None}
+    old |= {"hidden": (300,), "dropout": 0.0, "max_steps": 900, "validation_fraction": 0.1, "patience": None}
 
     @cache
     def curve(**settings: object) -> np.ndarray:
