@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corrvae.experiments.published import TASKS
@@ -94,3 +95,30 @@ def test_maps_of_the_explorer():
     assert f"a frame takes {row['processor_ms_per_frame']} ms of processor time" in prose
     assert f"99 of 100 within {row['frame_ms']['99']} ms" in prose
     assert f"first picture of the map after {row['first_paint_ms'][2] / 1000:.1f} s" in prose
+
+
+def test_newcomers():
+    found = {}
+    for row in results("joint"):
+        if row["key"].startswith("cold"):
+            found.setdefault(row["method"], []).append([row["ndcg_100"], row["recall_20"]])
+    labels = {"joint": "joint", "friends": "friends", "two hops": "friends and their friends, weighted"}
+    for method, label in labels.items():
+        (cells,) = [cells for _, cells in rows(label) if len(cells) == 3 and cells[0] == label]
+        scores = np.array(found[method])
+        means, errors = scores.mean(axis=0), scores.std(axis=0, ddof=1) / len(scores) ** 0.5
+        assert cells[1:] == [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means, errors, strict=True)]
+
+
+def test_wrong_edges():
+    found = {}
+    for record in read_records(ROOT / "results"):
+        if (record.task, record.recipe) == ("robustness", "recommended"):
+            found.setdefault(record.label, []).append(record.scores)
+    columns = ("accuracy_0", "accuracy_10", "accuracy_30", "accuracy_50", "auc_0", "auc_30", "found_30")
+    written = {cells[0]: cells[1:] for _, cells in rows("CVAE_ind", "Joint") if len(cells) == 8}
+    assert len(written) == 4
+    for label, cells in written.items():
+        for name, cell in zip(columns, cells, strict=True):
+            values = [scores[name] for scores in found[label] if name in scores]
+            assert cell == (f"{np.mean(values):.3f}" if values else ""), (label, name)
