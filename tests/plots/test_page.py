@@ -6,7 +6,7 @@ import pytest
 from corrvae import CorrelatedVAE
 from corrvae.errors import FolderError
 from corrvae.plots import draw_embedding, draw_map, page, write_page
-from corrvae.plots.facts import as_words, describe, link_metric, score_links
+from corrvae.plots.facts import as_words, describe, explain_pairs, link_metric, score_links
 from corrvae.scoring import METRICS
 from support.browser import rendered
 from support.markup import parse
@@ -142,3 +142,17 @@ def test_a_browser_shows_it(pairwise, tmp_path):
     (tmp_path / "page.html").write_text(pairwise, encoding="utf-8")
     shown = parse(rendered((tmp_path / "page.html").as_uri(), tmp_path / "profile", "--window-size=390,800"))
     assert "Map of the embedding" in shown.words
+
+
+def test_links_are_explained_where_entries_or_features_are_missing():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    X[0, 1] = np.nan
+    model = CorrelatedVAE(2, family="joint", missing="mask", max_steps=3, random_state=0)
+    model.fit(X, graph=[(0, 1), (1, 2), (2, 6)])  # vertex 6 has no features
+    names, cosines, distances = explain_pairs(model, np.array([[0, 2], [1, 6]]))
+    one, other = np.nan_to_num(X[[0, 2]])
+    assert names == ["1", "2"]
+    assert cosines[0] == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other), rel=1e-5)
+    assert np.isnan(cosines[1])
+    assert (distances > 0).all()
+    assert [len(part) for part in explain_pairs(model, np.empty((0, 2), np.int64))] == [0, 0, 0]

@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
-from sklearn.preprocessing import normalize
 
+from corrvae.data import shape_of
 from corrvae.estimator import CorrelatedVAE
 from corrvae.model.families import EvidencePosterior
 from corrvae.scoring import METRICS, LinkCalibration, calibrate
@@ -164,9 +164,10 @@ def explain_pairs(
     """Return what speaks for links of training points: common neighbours by name, cosines of rows, latent distances.
 
     The neighbours are at most ten, those with the fewest neighbours first, separated by semicolons. Distances are
-    expected squared ones. Cosines are not-a-number where features were not kept.
+    expected squared ones. Cosines count missing entries as 0, and are not-a-number where a point has no features, or
+    these were not kept.
     """
-    graph, first, second = model.graph_, positions[:, 0], positions[:, 1]
+    graph = model.graph_
     names = [""] * len(positions)
     if graph is not None:
         for k, (i, j) in enumerate(graph.ids[positions]):
@@ -175,8 +176,12 @@ def explain_pairs(
             names[k] = "; ".join(map(str, graph.ids[rarest].tolist()))
     cosines = np.full(len(positions), np.nan)
     if model.features_ is not None:
-        one, other = (sparse.csr_array(normalize(model.features_[ends])) for ends in (first, second))
-        cosines = np.asarray((one * other).sum(axis=1)).ravel()
+        there = (positions < shape_of(model.features_)[0]).all(axis=1)  # vertices without features come last
+        one, other = (sparse.csr_array(model.features_[ends], dtype=np.float64) for ends in positions[there].T)
+        for rows in (one, other):
+            rows.data = np.nan_to_num(rows.data)
+        sizes = one.multiply(one).sum(axis=1) * other.multiply(other).sum(axis=1)
+        cosines[there] = one.multiply(other).sum(axis=1) / np.sqrt(np.maximum(sizes, 1e-30))
     distances = model.score_pairs(model.posterior().ids[positions], metric="expected_distance").scores
     return names, cosines, distances
 
