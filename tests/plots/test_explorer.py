@@ -348,6 +348,8 @@ def test_links_that_the_data_do_not_support_are_named_and_drawn_thin(browser, tm
     browser.wait(f"{TITLE} === 'p0'")
     words = browser.run("return document.getElementById('panel').innerText")
     assert words.partition("the data do not support them:")[2].split()[0] == "p3"
+    model.graph_ = model.graph_.with_conductances(conductances)  # given so, not adapted
+    assert not decoded(write(model, file))[1]["doubts"].any()
     browser.open("about:blank")
     browser.open(file.as_uri() + "#point=p6")
     browser.wait(f"{TITLE} === 'p6'")

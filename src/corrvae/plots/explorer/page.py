@@ -20,7 +20,7 @@ from corrvae.plots.layout import METHODS, project, spring_layout
 MAX_POINTS = 200_000
 _FOLDER = Path(__file__).parent
 _MOST_GROUPS = 12
-# Links whose adapted conductance is below this share of the median are drawn thin.
+# Links whose conductance was adapted by a factor below this share of the median factor are drawn thin.
 _DOUBTED = 0.1
 
 Labels = Mapping[str, Sequence[Any]]
@@ -88,8 +88,10 @@ def describe_points(
         "clusters": clusters.astype(np.uint16),
         "edges": edges.astype(np.uint32),
     }
-    if model.conductances_ is not None:
-        blocks["doubts"] = (model.conductances_ < _DOUBTED * np.median(model.conductances_)).astype(np.uint8)
+    if model.graph_ is not None and model.conductances_ is not None:
+        given = model.graph_.conductances
+        factors = model.conductances_ if given is None else model.conductances_ / given
+        blocks["doubts"] = (factors < _DOUBTED * np.median(factors)).astype(np.uint8)
     columns = []
     for number, (name, values) in enumerate((labels or {}).items()):
         column, blocks[f"column{number}"] = _column(name, values)
