@@ -25,7 +25,7 @@ docs: $(VENV)/.installed-docs  ## the documentation, in site/
 	$(BIN)/zensical build --strict
 
 bench: $(VENV)/.installed-bench  ## every benchmark; BENCH="spanning_weights" for one
-	@for name in $(or $(BENCH),$(basename $(notdir $(wildcard benchmarks/[a-z]*.py)))); do \
+	@for name in $(or $(BENCH),$(filter-out gallery,$(basename $(notdir $(wildcard benchmarks/[a-z]*.py))))); do \
 		grep -q __main__ benchmarks/$$name.py || continue; \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
