@@ -238,10 +238,12 @@ def links(
 ) -> tuple[Any, dict[str, Any]]:
     """Find the most likely new links: the best of all pairs that the graph does not link, exactly.
 
-    Each row has the score, the parts that sum to it, and which scores are better; links of training points have the
-    probability of a link too, where there are 40 links or more to learn it from.
+    Each row has the score, the parts that sum to it, and which scores are better. Links of training points by the score
+    that is used otherwise have the probability of a link too, if the graph has 40 links or more.
 
     Example: corrvae links run/ --top 100 --out links.csv
+
+    Example: corrvae links run/ --top 20 --explain
     """
     import numpy as np
     import pyarrow as pa

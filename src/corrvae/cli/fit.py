@@ -183,7 +183,8 @@ def fit(
     Ctrl-C or SIGTERM stops training after the step: the model so far can be used, and --resume continues to the same
     result as if it had not been stopped. A second one stops at once. Under torchrun its processes train one model.
 
-    Rows without edges are points as others; vertices without features are left out with a line that counts them.
+    Rows without edges are points as others; vertices without features are left out with a line that counts them, but
+    kept with --family joint.
 
     Example: corrvae fit people.csv friends.csv
 

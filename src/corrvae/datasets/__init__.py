@@ -1,4 +1,4 @@
-"""The data of the paper's experiments (a synthetic tree, MovieLens and Epinions as published), and data to try.
+"""The data of the experiments (a synthetic tree; MovieLens, Epinions, Ciao, Citeseer), and data to try.
 
 Published data are kept in one folder, ``CORRVAE_DATA`` or the platform's cache; `get` puts them there.
 """

@@ -34,7 +34,7 @@ SHARES = (0, 10, 30, 50)
 @final
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows, edges, and what is known of the rows: a label each, and which of them are for training and the like."""
+    """Rows, edges, and what is known of the rows: labels, and which are for training, validation and testing."""
 
     name: str
     features: Any

@@ -90,11 +90,6 @@ class TrainingData:
         return 0 if self.edges is None else len(self.edges)
 
     @property
-    def total_weight(self) -> float:
-        """Sum of the edges' weights."""
-        return self.n_edges if self.weights is None else float(self.weights.sum())
-
-    @property
     def graph(self) -> CorrelationGraph:
         """The graph of all rows and of the vertices without one."""
         edges = np.empty((0, 2), np.int64) if self.edges is None else self.edges

@@ -16,7 +16,6 @@ from corrvae.plots.style import svg_uri
 
 # What a map shows at most: more points hide each other.
 MAX_POINTS, MAX_EDGES = 20_000, 20_000
-_MIN_CALIBRATED = 40  # links
 _BINS = 10
 _WHEN = ("step", "epoch", "seconds")
 

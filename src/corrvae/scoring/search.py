@@ -71,9 +71,8 @@ def nearest(
     """Find the k best candidates of each query, best first.
 
     If queries and candidates are the same object, each unordered pair is evaluated once where that saves time.
-    `exclude` has an entry, whatever its value, where a query (row) leaves out a candidate (column). Returns
-    positions and scores: -1 and not-a-number
-    where a query has fewer candidates.
+    `exclude` has an entry, whatever its value, where a query (row) leaves out a candidate (column). Returns positions
+    and scores: -1 and not-a-number where a query has fewer candidates.
     """
     if k < 1:
         raise ValueError(f"the number of neighbours must be positive, got {k}")
