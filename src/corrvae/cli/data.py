@@ -160,4 +160,5 @@ def list_data(as_json: JsonOption = False) -> None:
         print_document(places)
         return
     for name, place in places.items():
-        typer.echo(f"{name}: {place or f'not there; corrvae data get {name}'}")
+        source = "" if CATALOGUE[name].addresses else " --from FILE"
+        typer.echo(f"{name}: {place or f'not there; corrvae data get {name}{source}'}")

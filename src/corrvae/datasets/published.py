@@ -93,7 +93,8 @@ def locate(name: str) -> Path:
     # A download of several files that was interrupted leaves some of them.
     if folder.is_dir() and all(_members(folder, [member]) for member in members):
         return folder
-    raise DataFileError(archive, f"{name} is not there; get it with: corrvae data get {name}")
+    source = "" if _published(name).addresses else " --from FILE"
+    raise DataFileError(archive, f"{name} is not there; get it with: corrvae data get {name}{source}")
 
 
 def get(name: str, source: str | os.PathLike[str] | None = None, *, quiet: bool = False) -> Path:

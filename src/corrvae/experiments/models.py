@@ -72,10 +72,12 @@ def point_posterior(embedding: Float[np.ndarray, "points dim"]) -> Posterior:
 
 def make_estimator(entry: Entry, seed: int) -> CorrelatedVAE:
     """Return the estimator of an entry, to be trained on the CPU."""
-    parameters = {name: value for name, value in entry.parameters.items() if not name.startswith(_FAMILY)}
+    parameters: dict[str, Any] = {n: value for n, value in entry.parameters.items() if not n.startswith(_FAMILY)}
     if "family" in parameters:
         options = {name.removeprefix(_FAMILY): entry.parameters[name] for name in entry.parameters.keys() - parameters}
         parameters["family"] = make_family(parameters["family"]).set_params(**options)
+    if "max_steps" in parameters:  # a recipe with settings of its own has dropout only if it says so
+        parameters = {"dropout": 0.0} | parameters
     return CorrelatedVAE(**parameters, device="cpu", random_state=seed)
 
 
