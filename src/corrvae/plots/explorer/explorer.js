@@ -277,7 +277,7 @@ function recolor() {
 const unit = () => 0.5 * Math.min(width, height) * state.view.k;
 const toScreen = (i) => [width / 2 + (places[2 * i] - state.view.x) * unit(), height / 2 - (places[2 * i + 1] - state.view.y) * unit()];
 const toMap = (x, y) => [state.view.x + (x - width / 2) / unit(), state.view.y - (y - height / 2) / unit()];
-const dotSize = () => Math.min(14, Math.max(2, 220 / Math.sqrt(n)) * Math.sqrt(state.view.k / home.k) + 0.5);
+const dotSize = () => Math.min(14, Math.max(2, 0.3 * Math.min(width, height) / Math.sqrt(n)) * Math.sqrt(state.view.k / home.k) + 0.5);
 
 function fit() {
   let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
@@ -362,15 +362,15 @@ function drawOverlay() {
   pen.lineJoin = "round";
   const radius = dotSize() / 2, taken = [];
   // A name stands above its point, below it or beside it: where it covers no other, or nowhere.
-  const label = (text, x, y, { bold = false, away = radius + 4, always = false } = {}) => {
+  const label = (text, x, y, { bold = false, away = radius + 4, always = false, beside = true } = {}) => {
     pen.font = `${bold ? 600 : 400} ${FONT}`;
     const half = pen.measureText(text).width / 2, side = half + 4;
     // what stands above or below a point of the map stays inside it
     const middle = x > 0 && x < width ? Math.max(side, Math.min(x, width - side)) : x;
     const spots = [[middle, y - away - 7], [middle, y + away + 8], [x + away + half + 3, y], [x - away - half - 3, y]];
     const free = ([left, top]) => !taken.some(([tx, ty, th, tv]) => Math.abs(tx - left) < half + th && Math.abs(ty - top) < 7 + tv);
-    const spot = spots.find(free) ?? (always ? spots[0] : null);
-    if (!spot) return;
+    const spot = spots.slice(0, beside ? 4 : 2).find(free) ?? (always ? spots[0] : null);
+    if (!spot) return false;
     taken.push([...spot, half, 8]);
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -379,6 +379,7 @@ function drawOverlay() {
     pen.strokeText(text, ...spot);
     pen.fillStyle = ink;
     pen.fillText(text, ...spot);
+    return true;
   };
   const disc = (i, size, lineWidth) => {
     const [x, y] = toScreen(i);
@@ -436,7 +437,11 @@ function drawOverlay() {
     for (const j of others.slice(0, 24)) label(clip(facts.ids[j]), ...toScreen(j));
   } else if (!state.group && colorings.get(state.color).kinds) {
     for (const [x, y, text] of middles()) {
-      label(clip(text), width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit(), { bold: true, away: 2 });
+      const place = [width / 2 + (x - state.view.x) * unit(), height / 2 - (y - state.view.y) * unit()];
+      // a cluster's name is short where the map is narrow, and never stands on another cluster
+      for (const name of state.color === "cluster" ? [...(width < 600 ? [] : [text]), text.split(", ")[0]] : [text]) {
+        if (label(clip(name), ...place, { bold: true, away: 2, beside: false })) break;
+      }
     }
   }
   if (hovered !== null && hovered !== state.point) {
