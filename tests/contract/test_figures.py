@@ -122,3 +122,14 @@ def test_wrong_edges():
         for name, cell in zip(columns, cells, strict=True):
             values = [scores[name] for scores in found[label] if name in scores]
             assert cell == (f"{np.mean(values):.3f}" if values else ""), (label, name)
+
+
+def test_effects():
+    found = {}
+    for row in results("effects"):
+        found.setdefault(row["method"], []).append(row["low"] <= 1.0 <= row["high"])
+    labels = {"features": "features", "corrvae": "the embedding, caliper 0.3sd", "truth": "the traits themselves"}
+    for method, label in labels.items():
+        (cells,) = [cells for page, cells in rows(label) if (page, cells[0]) == ("causal.md", label)]
+        assert (cells[1], len(found[method])) == (str(sum(found[method])), 100)
+    assert sum(found["corrvae"]) >= 93
