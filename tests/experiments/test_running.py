@@ -10,176 +10,130 @@ import pytest
 
 from corrvae.errors import CorrvaeError, DataFileError
 from corrvae.experiments import reproduce as module
-from corrvae.experiments import running
 from corrvae.experiments.records import read_record, write_record
 from corrvae.experiments.reproduce import choose_recipe, demo, reproduce
-from corrvae.experiments.running import RunError, jobs_of, peak_megabytes, perform, run_in_process, run_jobs
+from corrvae.experiments.running import Job, peak_megabytes, perform, run_in_process
 from support.experiments import made_record, tiny_job, tiny_recipe
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Recipes of a size for tests."""
+    """Recipes of a size for tests, run in this process; the jobs begun."""
+    begun = []
+
+    def start(job, *, threads, progress):
+        begun.append((job.entry.model, job.seed))
+        return perform(job)
+
     monkeypatch.setattr(module, "find_recipe", tiny_recipe)
+    monkeypatch.setattr(module, "run_in_process", start)
+    return begun
 
 
-def never(job, report):
-    pytest.fail(f"{job.title} was run")
+@pytest.fixture
+def idle(monkeypatch):
+    """Nothing is run."""
+    monkeypatch.setattr(module, "run_in_process", lambda job, **_: pytest.fail(f"{job.title} was run"))
 
 
-def quiet(doing, done, total):
-    pass
-
-
-def run_all(jobs, start):
-    return run_jobs(jobs, start=start, quiet=True)
-
-
-def test_what_has_a_record_is_not_run_again(tmp_path):
-    jobs, begun = jobs_of(tiny_recipe(), 2, tmp_path, "again"), []
-
-    def start(job, report):
-        begun.append(job)
-        perform(job, report)
-
-    first = run_all(jobs, start)
-    assert (begun, first.problem) == (jobs, None)
-    bytes_before = [job.path.read_bytes() for job in jobs]
-    second = run_all(jobs, never)
-    assert len(second.records) == len(jobs) == 8
-    assert [job.path.read_bytes() for job in jobs] == bytes_before
-    assert second.records == first.records
-    jobs[3].path.unlink()
-    begun.clear()
-    third = run_all(jobs, start)
-    assert begun == [jobs[3]]
-    del bytes_before[3]
-    assert [job.path.read_bytes() for job in jobs if job is not jobs[3]] == bytes_before
-    assert third.records[3].scores == first.records[3].scores
+def test_what_has_a_record_is_not_run_again(tiny, tmp_path):
+    options = {"recipe": "quick", "seeds": 2, "out": tmp_path, "quiet": True}
+    first = reproduce("matching", **options)
+    assert tiny == [(model, seed) for seed in (0, 1) for model in ("vae", "ind", "corr", "lsa")]
+    paths = sorted(tmp_path.glob("*/*/*/*.json"))
+    before = [path.read_bytes() for path in paths]
+    tiny.clear()
+    assert reproduce("matching", **options).records == first.records
+    assert tiny == []
+    paths[3].unlink()
+    third = reproduce("matching", **options)
+    assert len(tiny) == 1
+    assert [path.read_bytes() for path in paths if path is not paths[3]] == before[:3] + before[4:]
+    assert [record.scores for record in third.records] == [record.scores for record in first.records]
     assert not (tmp_path / ".partial").exists()
 
 
-def test_a_failure_does_not_stop_the_others(tmp_path):
-    jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
-
-    def start(job, report):
+def test_a_failure_does_not_stop_the_others(tiny, tmp_path, monkeypatch):
+    def start(job, **_):
         if job.entry.model in ("vae", "corr"):
-            raise RunError("it rained")
-        perform(job, report)
+            raise CorrvaeError("it rained") if job.entry.model == "vae" else RuntimeError("a fault")
+        return perform(job)
 
-    tally = run_all(jobs, start)
+    monkeypatch.setattr(module, "run_in_process", start)
+    tally = reproduce("matching", recipe="quick", out=tmp_path, quiet=True)
     assert [record.model for record in tally.records] == ["ind", "lsa"]
-    assert tally.problem == "2 of the runs failed (VAE, seed 0: it rained; CVAE_corr, seed 0: it rained)"
+    problem = "2 of the runs failed (VAE, seed 0: it rained; CVAE_corr, seed 0: RuntimeError: a fault)"
+    assert tally.problem == problem
 
 
-def test_a_bad_record_is_named_before_anything_runs(tmp_path):
-    jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
-    jobs[-1].path.parent.mkdir(parents=True)
-    jobs[-1].path.write_text("rubbish")
+def test_a_bad_record_is_named_before_anything_runs(tiny, idle, tmp_path):
+    path = tiny_job(tmp_path, "lsa").path
+    path.parent.mkdir(parents=True)
+    path.write_text("rubbish")
     with pytest.raises(DataFileError, match="cannot be read as the record") as caught:
-        run_all(jobs, never)
-    assert caught.value.path == jobs[-1].path
+        reproduce("matching", recipe="quick", out=tmp_path)
+    assert caught.value.path == path
 
 
-def test_a_record_of_other_settings_is_named(tmp_path):
+def test_a_record_of_other_settings_or_data_is_named(tmp_path):
     job = tiny_job(tmp_path, "lsa")
-    record = perform(job, quiet)
+    record = perform(job)
     assert job.finished() == read_record(job.path)
     settings = {**record.settings, "parameters": {"n_components": 5}}
     write_record(tmp_path, made_record(**{**vars(record), "settings": settings}))
     expected = "other settings (parameters: {'n_components': 5}, and now {'n_components': 2}); remove it, or choose"
     with pytest.raises(DataFileError, match=re.escape(expected)):
         job.finished()
+    data = {**record.data, "settings": {"name": "ml-20m", "min_ratings": 1000}}
+    write_record(tmp_path, made_record(**{**vars(record), "data": data}))
+    with pytest.raises(DataFileError, match=r"other settings \(data: .*ml-20m.*; remove it, or choose another --out"):
+        job.finished()
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path):
-    jobs = jobs_of(tiny_recipe(), 1, tmp_path, "again")
-
-    def start(job, report):
+def test_ctrl_c_keeps_what_is_finished(tiny, tmp_path, monkeypatch):
+    def start(job, **_):
         if job.entry.model == "ind":
             raise KeyboardInterrupt
-        perform(job, report)
+        return perform(job)
 
+    monkeypatch.setattr(module, "run_in_process", start)
     with pytest.raises(KeyboardInterrupt):
-        run_all(jobs, start)
-    assert [job.path.exists() for job in jobs] == [True, False, False, False]
+        reproduce("matching", recipe="quick", out=tmp_path, quiet=True)
+    assert [path.parent.name for path in tmp_path.glob("*/*/*/*.json")] == ["vae"]
 
 
 def test_a_process_of_its_own_leaves_the_same_record(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     job, same = tiny_job(tmp_path / "a", "lsa"), tiny_job(tmp_path / "b", "lsa")
-    seen = []
-    run_in_process(job, lambda *progress: seen.append(progress), threads=1)
+    run_in_process(job, threads=1)
+    record, here = read_record(job.path), perform(same)
     assert os.environ["OMP_NUM_THREADS"] == "7"
-    record, here = job.finished(), perform(same, quiet)
     assert record.scores == here.scores
     assert record.versions == here.versions
     assert record.machine["threads"] == 1
-    assert ("projecting", 0, None) in seen
     assert 100 < record.peak_megabytes < 4000
     assert record.command == "corrvae reproduce matching --recipe quick"
 
 
-def test_ctrl_c_is_passed_on_and_the_run_resumes(tmp_path):
+def test_an_error_in_a_process_is_raised_here(tmp_path):
+    job = tiny_job(tmp_path, "lsa")
+    wrong = Job(**{**vars(job), "entry": type(job.entry)("m", "M", "no_method")})
+    with pytest.raises(ValueError, match="'no_method' is no method that embeds points"):
+        run_in_process(wrong, threads=1)
+
+
+def test_ctrl_c_is_passed_on_and_leaves_a_checkpoint(tmp_path):
     job = tiny_job(tmp_path, "ind")
-    endless = running.Job(**{**vars(job), "entry": _longer(job.entry, 10**6)})
-    pressed = []
-
-    def press(doing, done, total):
-        if doing == "training" and not pressed:
-            pressed.append(done)
-            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-
-    with pytest.raises(KeyboardInterrupt):
-        run_in_process(endless, press, threads=1)
+    longer = type(job.entry)(**{**vars(job.entry), "parameters": {**job.entry.parameters, "max_steps": 10**6}})
+    endless = Job(**{**vars(job), "entry": longer})
+    for seconds in (6, 12, 24, 48, 96):  # longer, if it was not training by then
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            run_in_process(endless, threads=1)
+        if job.checkpoint.is_dir():
+            break
     assert not job.path.exists()
     assert job.checkpoint.is_dir()
-    begun = []
-    with pytest.raises(KeyboardInterrupt):
-        perform(endless, lambda doing, done, total: _interrupt_at_first(doing, done, begun))
-    assert begun[0] > 1  # steps of the process before are not taken again
-
-
-def _longer(entry, max_steps):
-    return type(entry)(**{**vars(entry), "parameters": {**entry.parameters, "max_steps": max_steps}})
-
-
-def _interrupt_at_first(doing, done, begun):
-    if doing == "training" and not begun:
-        begun.append(done)
-        signal.raise_signal(signal.SIGINT)
-
-
-class Channel(list):
-    """What a process sends to the one that started it."""
-
-    send = list.append
-
-
-@pytest.mark.parametrize(
-    ("error", "sent"),
-    [
-        (None, ("done",)),
-        (KeyboardInterrupt(), ("interrupted",)),
-        (ValueError("it rained"), ("failed", "it rained")),
-        (MemoryError(), ("failed", "MemoryError: ")),
-        (RuntimeError("a fault"), ("failed", "RuntimeError: a fault")),
-        (BrokenPipeError(), ("progress", "training", 1, 9)),  # nobody listens any more
-    ],
-)
-def test_how_a_process_ends_is_sent(error, sent, monkeypatch, tmp_path):
-    def work(job, report):
-        report("training", 1, 9)
-        if error is not None:
-            raise error
-
-    monkeypatch.setattr(running, "perform", work)
-    monkeypatch.setattr(os, "setsid", lambda: None)
-    channel = Channel()
-    running._serve(tiny_job(tmp_path), channel, None)
-    assert channel[0] == ("progress", "training", 1, 9)
-    assert channel[-1] == sent
-    assert len(channel) <= 2
 
 
 def test_a_killed_process_is_a_failed_run(tmp_path):
@@ -189,8 +143,8 @@ def test_a_killed_process_is_a_failed_run(tmp_path):
         children[0].kill()  # while it imports
 
     threading.Thread(target=kill, daemon=True).start()
-    with pytest.raises(RunError, match=re.escape("ended with code -9 (killed: out of memory?)")):
-        run_in_process(tiny_job(tmp_path, "ind"), quiet, threads=1)
+    with pytest.raises(CorrvaeError, match=re.escape("its process ended (killed: out of memory?)")):
+        run_in_process(tiny_job(tmp_path, "ind"), threads=1)
 
 
 def test_peak_memory_grows_with_what_is_held():
@@ -206,21 +160,21 @@ def test_peak_memory_grows_with_what_is_held():
 @pytest.mark.parametrize("task", ["clustering", "links", "matching"])
 def test_a_table_a_file_and_records(task, tiny, tmp_path, capsys):
     out = tmp_path / "new" / "results"
-    tally = reproduce(task, recipe="quick", seeds=2, out=out, start=perform)
+    tally = reproduce(task, recipe="quick", seeds=2, out=out)
     assert (len(tally.records), tally.failures) == (8, [])
     printed = capsys.readouterr()
     assert f"{task} on" in printed.out
     assert "CVAE_ind, seed 0 (2 of 8)" in printed.err
     written = (out / f"{task}.md").read_text()
     assert re.search(r"\| CVAE_corr \| 0\.\d{4} ± 0\.\d{4} \| \d\.\d{4} ± \d\.\d{4} \|", written)
-    again = reproduce(task, recipe="quick", seeds=2, out=out, start=never, quiet=True)
+    again = reproduce(task, recipe="quick", seeds=2, out=out, quiet=True)
     assert again.records == tally.records
     assert capsys.readouterr() == ("", "")
     assert tally.records[0].command == f"corrvae reproduce {task} --seeds 2 --recipe quick"
 
 
 def test_more_seeds_run_only_what_is_new(tiny, tmp_path):
-    options = {"models": ["lsa"], "recipe": "quick", "out": tmp_path, "start": perform, "quiet": True}
+    options = {"models": ["lsa"], "recipe": "quick", "out": tmp_path, "quiet": True}
     reproduce("matching", **options)
     first = tmp_path / "matching" / "quick" / "lsa" / "seed-0.json"
     before = first.read_bytes()
@@ -228,8 +182,7 @@ def test_more_seeds_run_only_what_is_new(tiny, tmp_path):
     assert first.read_bytes() == before
 
 
-def test_the_demo_writes_a_report(monkeypatch, tiny, tmp_path, capsys):
-    monkeypatch.setattr(module, "run_in_process", lambda job, report, *, threads: perform(job, report))
+def test_the_demo_writes_a_report(tiny, tmp_path, capsys):
     assert len(demo(tmp_path).records) == 4
     assert f"The report is in {tmp_path / 'report.html'}" in capsys.readouterr().out
     assert "CVAE_corr" in (tmp_path / "report.html").read_text()
@@ -253,9 +206,9 @@ def test_a_data_set_is_chosen_with_its_least_ratings():
         ("matching", {"dataset": "netflix"}, "there are ml-1m, ml-10m"),
     ],
 )
-def test_what_cannot_be_raises(task, options, problem, tmp_path):
+def test_what_cannot_be_raises(task, options, problem, idle, tmp_path):
     with pytest.raises(ValueError, match=re.escape(problem)):
-        reproduce(task, **options, out=tmp_path, start=never)
+        reproduce(task, **options, out=tmp_path)
 
 
 def test_without_torch_geometric_its_models_are_left_out_or_named(monkeypatch, tmp_path):
@@ -271,33 +224,15 @@ def test_without_torch_geometric_its_models_are_left_out_or_named(monkeypatch, t
 def test_missing_data_name_the_command_that_gets_them(tmp_path, monkeypatch):
     monkeypatch.setenv("CORRVAE_DATA", "elsewhere")
     with pytest.raises(DataFileError, match="get it with: corrvae data get epinions") as caught:
-        reproduce("links", models=["degree"], data=tmp_path / "mine", out=tmp_path / "out", start=never)
+        reproduce("links", models=["degree"], data=tmp_path / "mine", out=tmp_path / "out")
     assert caught.value.path == tmp_path / "mine" / "epinions.zip"
     assert not (tmp_path / "out").exists()
-
-
-def test_bad_records_that_were_not_asked_for_are_named_before_anything_runs(tiny, tmp_path):
-    path = tmp_path / "matching" / "recommended" / "older" / "seed-7.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("rubbish")
-    with pytest.raises(DataFileError, match="cannot be read as the record") as caught:
-        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path, start=never)
-    assert caught.value.path == path
-
-
-def test_records_of_other_data_are_not_mixed_in(tiny, tmp_path):
-    data = {"name": "other", "settings": {"name": "ml-20m", "min_ratings": 1000}}
-    record = made_record(task="matching", recipe="quick", model="older", data=data, scores={"reciprocal_rank": 0.5})
-    path = write_record(tmp_path, record)
-    with pytest.raises(DataFileError, match=r"other data .*ml-20m.*; remove it, or choose another --out") as caught:
-        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path, start=never)
-    assert caught.value.path == path
 
 
 def test_a_folder_that_cannot_be_made_is_named(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CorrvaeError, match="file"):
-        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path / "file", start=perform, quiet=True)
+        reproduce("matching", models=["lsa"], recipe="quick", out=tmp_path / "file", quiet=True)
 
 
 def test_importing_the_entry_points_loads_no_torch():

@@ -22,7 +22,6 @@ _LARGEST = 1e9
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Draw a tree, train a model on it, and score the cut."""
-    run.report("drawing the tree", 0, None)
     drawn = tree(**{name: value for name, value in settings.items() if name != "name"}, random_state=run.seed)
     data = {
         "name": f"synthetic tree, {drawn.graph.n_vertices:,} points",
@@ -35,7 +34,6 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
         trained = Trained(lambda rows: point_posterior(drawn.latents), describe_settings(entry))
     else:
         trained = train_entry(entry, drawn.features, drawn.graph, run)
-    run.report("scoring", 0, None)
     posterior, metric = trained.posterior(None), make_metric(entry.metric)
     scores = score_clustering(posterior, metric, drawn.labels)
     sketches = sketch(posterior, metric, drawn.graph, drawn.graph.edges, groups=drawn.labels, seed=run.seed)

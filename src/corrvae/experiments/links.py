@@ -74,7 +74,6 @@ class Part:
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a model without the validation edges and rank these; then train it with them, and rank the test edges."""
-    run.report("reading the data", 0, None)
     name, features, parts = load(settings, run.seed)
     data = {
         "name": name,
@@ -100,7 +99,6 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     for name, part in parts.items():
         if part.known is not parts["validation"].known:
             trained = train(name, part.known)
-        run.report(f"ranking {name} edges", 0, None)
         prefix = "" if name == "test" else f"{name}_"
         found = score_links(trained.posterior(None), metric, part.held, part.known)
         scores |= {prefix + key: value for key, value in found.items()}

@@ -34,7 +34,6 @@ _SCALINGS = 50
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a model on the training users, and match the halves of the others."""
-    run.report("reading the data", 0, None)
     name, parts = load(settings, run.seed)
     train, test = parts["train"], parts["test"]
     data: dict[str, Any] = {
@@ -51,7 +50,6 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     else:
         trained = train_entry(entry, train.features, train.graph, run, augment=train.redraw)
     metric = SIZE_AND_OVERLAP if entry.method == "size_and_overlap" else make_metric(entry.metric)
-    run.report("ranking", 0, None)
     tested, validated = (trained.posterior(parts[part].features) for part in ("test", "validation"))
     scores = score_matching(tested, metric, test)
     scores |= {

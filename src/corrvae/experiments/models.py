@@ -15,7 +15,7 @@ from corrvae.experiments.recipes import Entry
 from corrvae.model import Posterior
 from corrvae.model.families import make_family
 from corrvae.model.objectives import TERMS
-from corrvae.training import Checkpoint, Progress
+from corrvae.training import Checkpoint, Progress, ProgressBar
 
 # Rows of a history that a figure can show.
 MOST_ROWS = 200
@@ -31,8 +31,8 @@ class Run:
 
     seed: int  # of data, splits and training
     checkpoint: Path | None = None  # folder from which an interrupted training resumes
-    report: Callable[[str, int, int | None], None] = lambda doing, done, total: None
-    earlier_seconds: float = 0.0  # known once training has resumed
+    progress: bool = False  # whether training shows a bar
+    earlier_seconds: float | None = None  # known once training has begun
 
 
 @final
@@ -53,7 +53,6 @@ def train_entry(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, *, augm
     if entry.method in ("vae", "cvae"):
         return train_estimator(entry, X, graph, run, augment)[1]
     if entry.method == "principal_components":
-        run.report("projecting", 0, None)
         return Trained(
             lambda rows: point_posterior(
                 baselines.principal_components(X, **entry.parameters, seed=run.seed, project=rows)
@@ -85,15 +84,13 @@ def train_estimator(
     entry: Entry, X: Any, graph: CorrelationGraph | None, run: Run, augment: Any = None
 ) -> tuple[CorrelatedVAE, Trained]:
     """Return the fitted estimator of an entry, and what a record has of it."""
-    model, steps = make_estimator(entry, run.seed), []
+    model = make_estimator(entry, run.seed)
 
-    def report(progress: Progress) -> None:
-        if not steps and progress.step > 1:  # the first of a resumed run, whose clock includes what went before
-            run.earlier_seconds = progress.seconds
-        steps.append(progress.step)
-        run.report("training", progress.step, progress.max_steps)
+    def read_clock(progress: Progress) -> None:
+        if run.earlier_seconds is None:  # at the first step: where training was resumed, of what went before too
+            run.earlier_seconds = progress.seconds if progress.step > 1 else 0.0
 
-    callbacks: list[Any] = [report]
+    callbacks: list[Any] = [read_clock, *([ProgressBar()] if run.progress else [])]
     if run.checkpoint is not None:
         callbacks.append(Checkpoint(run.checkpoint, minutes=_CHECKPOINT_MINUTES))
     with warnings.catch_warnings():
@@ -117,7 +114,6 @@ def _train_network(entry: Entry, X: Any, graph: CorrelationGraph, run: Run) -> T
 
     def report(step: int, loss: float) -> None:
         losses.append(loss)
-        run.report("training", step, None)
 
     function = getattr(baselines, entry.method)
     posterior = point_posterior(function(X, graph, **entry.parameters, seed=run.seed, on_step=report))

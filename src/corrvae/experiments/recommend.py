@@ -33,7 +33,6 @@ class FoldedUsers:
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a method on the training users, choose its setting on those of validation, score it on those of test."""
-    run.report("reading the data", 0, None)
     name, train, parts = load(settings, run.seed)
     data: dict[str, Any] = {
         "name": name,
@@ -49,7 +48,6 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     else:
         model, trained = train_estimator(entry, train, None, run)
         rank, history, made = recommender(model), trained.history, trained.settings
-    run.report("ranking", 0, None)
     found = {part: judge(rank(users.given), users) for part, users in parts.items()}
     scores = found["test"] | {f"validation_{name}": value for name, value in found["validation"].items()}
     return Outcome(scores, made, data, history)

@@ -1,21 +1,37 @@
-"""What `corrvae reproduce` and `corrvae demo` do: choose a recipe, run what is missing, show the table."""
+"""What `corrvae reproduce` and `corrvae demo` do: choose a recipe, run what has no record, show the table."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import final
 
-from corrvae.errors import DataFileError
+from corrvae.errors import CorrvaeError
+from corrvae.experiments.published import TASKS
 from corrvae.experiments.recipes import MIN_RATINGS, TWO_CATALOGUES, Recipe, find_recipe
-from corrvae.experiments.records import make_folder, read_record
-from corrvae.experiments.running import Job, Report, Tally, jobs_of, run_in_process, run_jobs
+from corrvae.experiments.records import Record, make_folder, read_record
+from corrvae.experiments.running import Job, jobs_of, run_in_process
 from corrvae.experiments.tables import result_table, write_tables
 
 _NEED_GEOMETRIC = ("graph_sage", "variational_graph")
 _DRAWN = ("tree", "small")
+
+
+@final
+@dataclass
+class Tally:
+    """Records of all runs that are finished; title and reason of those that failed."""
+
+    records: list[Record] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def problem(self) -> str | None:
+        """Which runs failed, in a sentence; ``None`` if none did."""
+        return f"{len(self.failures)} of the runs failed ({'; '.join(self.failures)})" if self.failures else None
 
 
 def reproduce(
@@ -30,15 +46,14 @@ def reproduce(
     out: str | os.PathLike[str] = "results",
     threads: int | None = None,
     quiet: bool = False,
-    start: Callable[[Job, Report], object] | None = None,
 ) -> Tally:
     """Run an experiment, and print its results beside the paper's. Runs that have a record are skipped.
 
     A task has the recipes "recommended", "paper" and "quick" (small data, no download). `models` and `seeds` are all of
     the recipe if they are ``None``, without models that need torch_geometric where it is not installed. `data` is the
     folder of the data instead of ``CORRVAE_DATA``, `dataset` "ml-1m" (the default) to "ml-32m" for matching, `out` the
-    folder of the results. `start` runs one job; by default in a process of its own, with so many `threads`. For
-    matching, `protocol` is "random-halves" (the default) or "two-catalogues". Links have the recipe "old-protocol" too.
+    folder of the results. Each run has a process of its own, with so many `threads`. For matching, `protocol` is
+    "random-halves" (the default) or "two-catalogues". Links have the recipe "old-protocol" too.
 
     The tally returned holds the records of all runs that are finished, and those that failed; ``problem`` describes
     these in a sentence.
@@ -55,18 +70,13 @@ def reproduce(
         locate(chosen.data["name"])  # raises with the command that gets the data
     folder = Path(out)
     make_folder(folder)
-    _check_records(folder, chosen)
     if not quiet and models is None and len(chosen.entries) < len(find_recipe(task, chosen.name).entries):
         print("without torch_geometric, models are left out (pip install 'corrvae[baselines]')", file=sys.stderr)
     command = _command(
         task, models=models, seeds=seeds, recipe=recipe, dataset=dataset, protocol=protocol, threads=threads
     )
-    tally = run_jobs(
-        jobs_of(chosen, chosen.n_seeds if seeds is None else seeds, folder, command),
-        start=partial(run_in_process, threads=threads) if start is None else start,
-        quiet=quiet,
-        after=partial(write_tables, folder, task),
-    )
+    jobs = jobs_of(chosen, seeds or chosen.n_seeds, folder, command)
+    tally = _run_all(jobs, threads, quiet)
     if tally.records:
         path = write_tables(folder, task)
         if not quiet:
@@ -76,6 +86,39 @@ def reproduce(
             console.print(result_table(tally.records).to_rich())
             console.print(f"The tables are in {path}, the records in {path.with_suffix('')}", soft_wrap=True)
     return tally
+
+
+def _run_all(jobs: Sequence[Job], threads: int | None, quiet: bool) -> Tally:
+    """Run what has no record yet, with a line on standard error for each run; one that fails does not stop the others.
+
+    All records are read first: a bad one should not be found after a long run.
+    """
+    tally, before = Tally(), [job.finished() for job in jobs]
+    for number, (job, record) in enumerate(zip(jobs, before, strict=True), 1):
+        again = "" if record is None else ", finished before"
+        if record is None:
+            _print(f"{job.title} ({number} of {len(jobs)})", quiet)
+            try:
+                run_in_process(job, threads=threads, progress=not quiet and sys.stderr.isatty())
+            except Exception as error:
+                expected = isinstance(error, CorrvaeError | ValueError | ImportError)
+                if not expected:
+                    traceback.print_exc()
+                tally.failures.append(f"{job.title}: {error if expected else f'{type(error).__name__}: {error}'}")
+                _print(f"failed: {tally.failures[-1]}", quiet)
+                continue
+            record = read_record(job.path)
+            write_tables(job.folder, job.task)
+        tally.records.append(record)
+        task = TASKS[record.task]
+        cost = f"{record.seconds:.0f} s, {record.peak_megabytes:,.0f} MB"
+        _print(f"{job.title}: {task.metric_name} {record.scores[task.metric]:.4f}, {cost}{again}", quiet)
+    return tally
+
+
+def _print(line: str, quiet: bool) -> None:
+    if not quiet:
+        print(line, file=sys.stderr)
 
 
 def demo(out: str | os.PathLike[str] = "corrvae-demo", *, quiet: bool = False) -> Tally:
@@ -133,14 +176,3 @@ def _command(task: str, **options: object) -> str:
     if options["models"] is not None:
         shown["models"] = ",".join(options["models"])  # pyright: ignore[reportArgumentType,reportCallIssue]
     return f"corrvae reproduce {task}" + "".join(f" --{name} {value}" for name, value in shown.items())
-
-
-def _check_records(folder: Path, recipe: Recipe) -> None:
-    """Read all records that the tables are made of: a problem with one should not be found after a long run."""
-    wanted = dict(recipe.data)
-    for path in sorted((folder / recipe.task).glob("*/*/seed-*.json")):
-        record = read_record(path)
-        made = record.data.get("settings", wanted)
-        if record.recipe == recipe.name and made != wanted:
-            problem = f"is of other data ({made}) than this run ({wanted}); remove it, or choose another --out"
-            raise DataFileError(path, problem)

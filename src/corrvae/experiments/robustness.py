@@ -8,7 +8,7 @@ adaptive forests, "found" is the AUC at which small conductances tell the edges 
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -45,7 +45,6 @@ class Labelled:
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a model for each share of wrong edges, and score its points."""
-    run.report("reading the data", 0, None)
     data = load(settings, run.seed)
     split = split_edges(data.graph, "random", validation=0.0, test=0.1, random_state=run.seed)
     unlinked = np.random.default_rng((run.seed, 1)).integers(data.graph.n_vertices, size=split.test.shape)
@@ -54,8 +53,7 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     for share in SHARES:
         graph, is_wrong = add_edges(split.train, round(share / 100 * split.train.n_edges), data.graph, seed=run.seed)
         checkpoint = None if run.checkpoint is None else run.checkpoint / str(share)
-        model, trained = train_estimator(entry, data.features, graph, Run(run.seed, checkpoint, run.report))
-        run.report("scoring", 0, None)
+        model, trained = train_estimator(entry, data.features, graph, replace(run, checkpoint=checkpoint))
         found = {"auc": held_out_auc(model.posterior(), split.test, unlinked), **score_groups(model.embedding_, data)}
         if entry.parameters.get("forests") == "adaptive" and share:
             support, codes = model.edge_support_, [graph.n_vertices, 1]

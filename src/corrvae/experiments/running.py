@@ -1,7 +1,4 @@
-"""Make runs one after the other, each in a process of its own, and skip those that have a record.
-
-A process of its own measures the true peak of memory, and a run that fails does not stop the others.
-"""
+"""One run of an experiment: what it is to do, its record, and the process of its own that makes it."""
 
 import json
 import multiprocessing
@@ -10,10 +7,10 @@ import platform
 import shutil
 import signal
 import time
-import traceback
-from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -22,22 +19,12 @@ from typing import Any, final
 
 from corrvae import __version__
 from corrvae.errors import CorrvaeError, DataFileError
-from corrvae.experiments.published import TASKS
-from corrvae.experiments.recipes import Entry, Recipe
+from corrvae.experiments.recipes import Entry, Recipe, Settings
 from corrvae.experiments.records import Record, read_record, record_path, write_record
-
-# Called with what is being done, how much of it is done, and how much there is if that is known.
-Report = Callable[[str, int, int | None], None]
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "numba", "torch_geometric")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _COMPARED = ("method", "parameters", "metric", "augment", "graph_features")
-# Time in which an interrupted run finishes its step and writes its checkpoint.
-_SECONDS_TO_STOP = 60.0
-
-
-class RunError(CorrvaeError):
-    """A run that failed."""
 
 
 @final
@@ -48,7 +35,7 @@ class Job:
     task: str
     recipe: str
     entry: Entry
-    data: dict[str, Any]
+    data: Settings
     seed: int
     folder: Path
     command: str
@@ -69,153 +56,62 @@ class Job:
         return self.folder / ".partial" / self.task / self.recipe / self.entry.model / f"seed-{self.seed}"
 
     def finished(self) -> Record | None:
-        """Return its record if there is one; raise a `DataFileError` if that has other settings."""
+        """Return its record if there is one; raise a `DataFileError` if that has other settings or other data."""
         if not self.path.exists():
             return None
         record = read_record(self.path)
-        wanted = json.loads(json.dumps(asdict(self.entry)))  # tuples are lists in a record
-        for name in _COMPARED:
-            if (made := record.settings.get(name)) != wanted[name]:
+        wanted = json.loads(json.dumps({**asdict(self.entry), "data": dict(self.data)}))  # tuples are lists in a record
+        found = {**record.settings, "data": record.data.get("settings", wanted["data"])}
+        for name in (*_COMPARED, "data"):
+            if (made := found.get(name)) != wanted[name]:
                 problem = f"was made with other settings ({name}: {made!r}, and now {wanted[name]!r})"
                 raise DataFileError(self.path, f"{problem}; remove it, or choose another --out")
         return record
 
 
-@final
-@dataclass
-class Tally:
-    """Records of all jobs that are finished, and jobs that failed, with the reason."""
-
-    records: list[Record] = field(default_factory=list)
-    failures: list[tuple[Job, str]] = field(default_factory=list)
-
-    @property
-    def problem(self) -> str | None:
-        """Which runs failed, in a sentence; ``None`` if none did."""
-        names = "; ".join(f"{job.title}: {problem}" for job, problem in self.failures)
-        return f"{len(self.failures)} of the runs failed ({names})" if self.failures else None
-
-
 def jobs_of(recipe: Recipe, n_seeds: int, folder: Path, command: str) -> list[Job]:
     """Return the jobs of a recipe: every model with seed 0, then with the next."""
     return [
-        Job(recipe.task, recipe.name, entry, dict(recipe.data), seed, folder, command)
+        Job(recipe.task, recipe.name, entry, recipe.data, seed, folder, command)
         for seed in range(n_seeds)
         for entry in recipe.entries
     ]
 
 
-def run_jobs(
-    jobs: Iterable[Job],
-    *,
-    start: Callable[[Job, Report], object],
-    quiet: bool = False,
-    after: Callable[[], object] = lambda: None,
-) -> Tally:
-    """Run what has no record yet; a run that fails is reported, and the others are made all the same.
-
-    `start` runs one job: `run_in_process`, or `perform` to stay in this process. `after` is called after each run.
-    Progress is written to the standard error: a moving bar on a terminal, a line for each run anywhere.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    jobs, tally = list(jobs), Tally()
-    before = [job.finished() for job in jobs]  # all of them first: a bad record should not be found after a long run
-    console = Console(stderr=True, quiet=quiet, markup=False, highlight=False, soft_wrap=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        shown = bar.add_task("", total=None)
-
-        def report(doing: str, done: int, total: int | None) -> None:
-            bar.update(shown, description=doing, completed=done, total=total)
-
-        for number, (job, record) in enumerate(zip(jobs, before, strict=True), 1):
-            again = "" if record is None else ", finished before"
-            if record is None:
-                console.print(f"{job.title} ({number} of {len(jobs)})")
-                bar.reset(shown)
-                try:
-                    start(job, report)
-                except (CorrvaeError, ValueError, ImportError) as error:
-                    console.print(f"{job.title}: failed: {error}")
-                    tally.failures.append((job, str(error)))
-                    continue
-                record = read_record(job.path)
-                after()
-            tally.records.append(record)
-            task = TASKS[record.task]
-            cost = f"{record.seconds:.0f} s, {record.peak_megabytes:,.0f} MB"
-            console.print(f"{job.title}: {task.metric_name} {record.scores[task.metric]:.4f}, {cost}{again}")
-    return tally
-
-
-def run_in_process(job: Job, report: Report, *, threads: int | None = None) -> None:
-    """Run a job in a new process.
+def run_in_process(job: Job, *, threads: int | None = None, progress: bool = False) -> None:
+    """Run a job in a new process, which measures the true peak of its memory.
 
     Ctrl-C is passed on once: training finishes its step and writes its checkpoint, from which the next call resumes.
     """
     context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(job, sender, threads), daemon=True)
-    process.start()
-    sender.close()
-    try:
-        while True:
-            event, *content = receiver.recv()
-            if event == "progress":
-                report(*content)
-            elif event == "done":
-                return
-            elif event == "interrupted":
-                raise KeyboardInterrupt
-            else:
-                raise RunError(content[0])
-    except EOFError:
-        process.join()
-        killed = " (killed: out of memory?)" if process.exitcode == -9 else ""
-        raise RunError(f"its process ended with code {process.exitcode}{killed}") from None
-    except BaseException:
-        if process.is_alive() and process.pid is not None:
-            os.kill(process.pid, signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-        raise
-    finally:
-        process.join(_SECONDS_TO_STOP)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        receiver.close()
+    with ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(threads,)) as pool:
+        try:
+            pool.submit(perform, job, progress=progress).result()
+        except BrokenProcessPool:
+            raise CorrvaeError("its process ended (killed: out of memory?)") from None
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():
+                os.kill(process.pid or 0, signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+            raise
 
 
-def _serve(job: Job, channel: Any, threads: int | None) -> None:
-    """Run a job in this process, and send what happens: "progress", then "done", "failed" or "interrupted"."""
+def _prepare(threads: int | None) -> None:
+    """Prepare a new process for a run."""
     if threads is not None:  # the libraries, which are not imported yet, read these
         os.environ.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     with suppress(OSError, AttributeError):
         os.setsid()  # a terminal sends Ctrl-C to everyone in its session, and the parent passes it on as well
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a batch system may have it ignored
-    try:
-        perform(job, lambda doing, done, total: channel.send(("progress", doing, done, total)))
-        channel.send(("done",))
-    except KeyboardInterrupt:
-        channel.send(("interrupted",))
-    except BrokenPipeError:  # the parent is gone
-        pass
-    except Exception as error:
-        expected = isinstance(error, CorrvaeError | ValueError | ImportError)
-        if not expected:
-            traceback.print_exc()
-        channel.send(("failed", str(error) if expected else f"{type(error).__name__}: {error}"))
 
 
-def perform(job: Job, report: Report) -> Record:
-    """Run a job in this process, write its record, and remove its checkpoint."""
+def perform(job: Job, *, progress: bool = False) -> Record:
+    """Run a job in this process, write its record, and remove its checkpoint; with `progress` training shows a bar."""
     import torch
 
     from corrvae.experiments.models import Run
 
     begun = time.monotonic()
-    run = Run(job.seed, job.checkpoint, report)
+    run = Run(job.seed, job.checkpoint, progress)
     outcome = import_module(f"corrvae.experiments.{job.task}").run(job.entry, job.data, run)
     versions = {"python": platform.python_version(), "corrvae": __version__}
     for name in _LIBRARIES:
@@ -230,7 +126,7 @@ def perform(job: Job, report: Report) -> Record:
         versions=versions,
         command=job.command,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - begun + run.earlier_seconds, 2),
+        seconds=round(time.monotonic() - begun + (run.earlier_seconds or 0.0), 2),
         peak_megabytes=round(peak_megabytes(), 1),
         machine={"threads": torch.get_num_threads(), "processors": os.cpu_count() or 1},
         **vars(outcome),
