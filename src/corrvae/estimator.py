@@ -73,6 +73,7 @@ _COUNTS = {"n_components": 1, "max_epochs": 1, "max_steps": 1, "batch_size": 1, 
 _COUNTS |= {"average_steps": 0, "warmup_steps": 0}
 _RANGES = (
     ("dropout", 0.0, 1.0),
+    ("masking", 0.0, 1.0),
     ("validation_fraction", 0.0, 1.0),
     ("learning_rate", np.finfo(float).tiny, np.inf),
     ("beta", np.finfo(float).tiny, np.inf),
@@ -130,6 +131,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     dropout : float or "auto"
         Share of the features hidden from the encoder at random while training; "auto": some, where sparse rows are few
         for their columns.
+    masking : float
+        Teaches to complete rows, as in recommendation: some of a row's entries are hidden from the encoder, and the
+        decoder explains these alone. The share hidden is drawn for each row and step, below this number.
     beta : float
         Weight in training of all terms but the reconstruction. With 1 the objective is a bound on the evidence; less
         makes posteriors narrower, as if each feature had been observed 1 / beta times.
@@ -230,6 +234,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         normalize: str = "auto",
         counts: str = "auto",
         dropout: float | Literal["auto"] = "auto",
+        masking: float = 0.0,
         beta: float = 1.0,
         average_steps: int = 0,
         min_stddev: float = 1e-4,
@@ -256,6 +261,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.normalize = normalize
         self.counts = counts
         self.dropout = dropout
+        self.masking = masking
         self.beta = beta
         self.average_steps = average_steps
         self.min_stddev = min_stddev
@@ -462,6 +468,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "init": self.init,
             "normalize": self.normalize_,
             "dropout": float(chosen["dropout"]),
+            "masking": float(self.masking),
             "min_stddev": float(self.min_stddev),
         }
         model = build_model(self.n_features_in_, family=make_family(self.family), seed=seed, **architecture)

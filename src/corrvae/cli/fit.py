@@ -112,6 +112,7 @@ _FIT_OPTIONS = [
         normalize=(str, "auto", "Of features before the networks read them: auto, none, binary, l2, log1p."),
         counts=(Literal["auto", "raw", "presence", "log"], "auto", "What counts become; auto: log if large."),
         dropout=("NUMBER", "auto", "Share of the features hidden at random while training; auto: 0.25 or 0."),
+        masking=(float, 0.0, "Hide up to this share of a row, and explain what is hidden alone."),
         beta=(float, 1.0, "Weight of all terms but the reconstruction."),
         min_stddev=(float, 1e-4, "Least standard deviation of a posterior."),
         missing=(Literal["error", "mask"], "error", "Empty cells: error, or mask (leave them out of training)."),

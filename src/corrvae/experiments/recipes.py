@@ -304,12 +304,15 @@ _TWICE = tuple(
 # ---- recommendation -------------------------------------------------------------------------------------------------
 
 
+_RIDGES, _SIZES = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0), (20, 50, 100, 200, 500)
+
+
 def _recommending(settings: Settings) -> tuple[Entry, ...]:
     return (
         Entry("vae", "VAE, linear, beta 0.1", "vae", settings),
         Entry("popularity", "popularity", "popularity"),
-        Entry("neighbours", "item neighbours", "item_neighbours", {"settings": (20, 50, 100, 200, 500)}),
-        Entry("ease", "EASE", "ease", {"settings": (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)}),
+        Entry("neighbours", "item neighbours", "item_neighbours", {"settings": _SIZES}),
+        Entry("ease", "EASE", "ease", {"settings": _RIDGES}),
     )
 
 
@@ -336,12 +339,34 @@ _LINEAR = {
     "max_steps": 400,
     "average_steps": 100,
 }
+# The same for all methods that can use it: the weight of friends' items, and of popularity.
+_FRIENDS = {"friends": (0.03, 0.1, 0.3, 1.0)}
+_POPULAR = {"popularity": (1e-6, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)}
+_CIAO: Settings = {"likelihood": "multinomial", "normalize": "l2"}
 _RECOMMEND = (
     Recipe(
         "recommend",
         "recommended",
         {"name": "ml-1m", "min_rating": 4.0},
         (*_recommending(_LINEAR), Entry("multvae", "Mult-VAE", "vae", _MULT_VAE)),
+        n_seeds=3,
+    ),
+    Recipe(
+        "recommend",
+        "ciao",
+        {"name": "ciao", "min_ratings": 20},
+        (
+            Entry("joint", "Joint", "cvae", {**_CIAO, "family": "joint"}),
+            Entry("ind", "CVAE_ind", "cvae", _CIAO),
+            Entry("vae", "VAE", "vae", _CIAO),
+            Entry("popularity", "popularity", "popularity"),
+            Entry("neighbours", "item neighbours", "item_neighbours", {"settings": _SIZES, **_POPULAR}),
+            Entry("ease", "EASE", "ease", {"settings": _RIDGES, **_POPULAR}),
+            Entry("friends", "friends' items", "friends", {**_FRIENDS, **_POPULAR}),
+            Entry(
+                "ease+friends", "EASE of own and friends' items", "ease", {"settings": _RIDGES, **_FRIENDS, **_POPULAR}
+            ),
+        ),
         n_seeds=3,
     ),
     Recipe(

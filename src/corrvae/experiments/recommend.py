@@ -1,87 +1,136 @@
 """The recommendation task: what else do users want who were not trained on, and of whom some items are known.
 
 Users are divided into training, validation and test. Of a held-out user a fifth of the items is hidden at random, the
-others are given to the method, and the hidden ones are looked for among all items that are not given.
+others are given to the method, and the hidden ones are looked for among all items that are not given. Where users trust
+each other, methods may know whom a held-out user trusts.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 
-from corrvae.datasets import split_users, watched
-from corrvae.experiments.models import Run, describe_settings, train_estimator
+from corrvae.datasets import ciao, split_users, watched
+from corrvae.experiments.models import Run, Trained, describe_settings, train_estimator
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
 from corrvae.experiments.sources import data_files, small_world
+from corrvae.graphs import CorrelationGraph
+from corrvae.io import Features
+from corrvae.model.families import make_family
 
 # Users whose items are all scored at a time; items that a ranking is judged by.
 _USERS, _DEPTH = 500, 100
+# Held-out users by the number of items that are given: from, and below.
+_GROUPS = {"none": (0, 1), "few": (1, 5), "more": (5, 10**9)}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class FoldedUsers:
-    """Held-out users: the items that are given, and those that are hidden."""
+    """Held-out users: the items that are given, those that are hidden, and which vertices of the graph they are."""
 
     given: sparse.csr_array
     hidden: sparse.csr_array
+    vertices: Int[np.ndarray, " users"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.hidden.indptr) - 1
+
+    def __getitem__(self, rows: Any) -> "FoldedUsers":
+        vertices = None if self.vertices is None else self.vertices[rows]
+        return FoldedUsers(sparse.csr_array(self.given[rows]), sparse.csr_array(self.hidden[rows]), vertices)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Items of the users of training, the held-out users, and who trusts whom: users of training come first."""
+
+    name: str
+    train: sparse.csr_array
+    parts: dict[str, FoldedUsers]
+    graph: CorrelationGraph | None = None
 
 
 def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     """Train a method on the training users, choose its setting on those of validation, score it on those of test."""
-    name, train, parts = load(settings, run.seed)
+    users = load(settings, run.seed)
     data: dict[str, Any] = {
-        "name": name,
-        "items": int(train.shape[1]),  # pyright: ignore[reportOptionalSubscript]
-        "train_users": len(train.indptr) - 1,
-        **{f"{part}_users": len(users.hidden.indptr) - 1 for part, users in parts.items()},
+        "name": users.name,
+        "items": int(users.train.shape[1]),  # pyright: ignore[reportOptionalSubscript]
+        "train_users": len(users.train.indptr) - 1,
+        **{f"{part}_users": len(held) for part, held in users.parts.items()},
         "files": data_files(settings["name"]),
         "settings": dict(settings),
     }
     if entry.method in BASELINES:
-        rank, chosen = choose_setting(entry, train, parts["validation"])
+        rank, chosen = choose_setting(entry, users)
         history, made = None, {**describe_settings(entry), "chosen": chosen}
     else:
-        model, trained = train_estimator(entry, train, None, run)
-        rank, history, made = recommender(model), trained.history, trained.settings
-    found = {part: judge(rank(users.given), users) for part, users in parts.items()}
-    scores = found["test"] | {f"validation_{name}": value for name, value in found["validation"].items()}
+        rank, trained = train_recommender(entry, users, run)
+        history, made = trained.history, trained.settings
+    scores: dict[str, float] = {}
+    for part, before in (("test", ""), ("validation", "validation_")):
+        held = users.parts[part]
+        ranked, counts = rank(held), np.diff(held.given.indptr)
+        groups = {"": (0, 10**9)} | ({} if users.graph is None else _GROUPS)
+        for group, (least, most) in groups.items():
+            rows = np.flatnonzero((counts >= least) & (counts < most))
+            found = judge(ranked[rows], held[rows]) if len(rows) else {}
+            scores |= {before + name + (group and "_" + group): value for name, value in found.items()}
     return Outcome(scores, made, data, history)
 
 
-def recommender(model: Any) -> "Ranking":
-    """Return a trained model's ranking of items for users whose items are given."""
+def train_recommender(entry: Entry, users: Users, run: Run) -> tuple["Ranking", Trained]:
+    """Train a model, and return its ranking of items for users whose items are given, and links if it reads them."""
+    graph, reads_links = users.graph, make_family(entry.parameters.get("family", "independent")).conditions_on_graph
+    if graph is not None and not reads_links:
+        graph = graph[np.arange(len(users.train.indptr) - 1)]
+    model, trained = train_estimator(entry, users.train, graph, run)
 
-    def rank(given: sparse.csr_array) -> Int[np.ndarray, "users depth"]:
-        found = model.recommend(given, k=_DEPTH).ids
+    def rank(held: FoldedUsers) -> Int[np.ndarray, "users depth"]:
+        rows = Features(held.given, ids=held.vertices) if reads_links else held.given
+        found = model.recommend(rows, graph=graph if reads_links else None, k=_DEPTH).ids
         return np.array(
             [[-1 if item is None else item for item in row] for row in found.tolist()]
         )  # there may be fewer
 
-    return rank
+    return rank, trained
 
 
-def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str, FoldedUsers]]:
-    """Read or draw the data: name, items of the training users, and the held-out users of validation and test."""
-    generator = np.random.default_rng(seed)
+def load(settings: Settings, seed: int) -> Users:
+    """Read or draw the data, and hold out a tenth of the users each for validation and test; of Ciao, 15 % each."""
+    generator, graph, share = np.random.default_rng(seed), None, 0.1
     if settings["name"] == "small":
         name = "small synthetic ratings"
         items, _ = small_world(settings["n_users"], settings["n_items"], random_state=seed)
+    elif settings["name"] == "ciao":
+        name, share, trust = "Ciao", 0.15, ciao(min_ratings=settings["min_ratings"])
+        items, graph = trust.features, trust.graph
     else:
         name = f"MovieLens-{settings['name'].removeprefix('ml-').upper()}"
         items = watched(settings["name"], min_rating=settings["min_rating"], min_items=5)
-    users = split_users(len(items.indptr) - 1, test=0.1, validation=1 / 9, most_pairs=10_000, random_state=generator)
-    train = items[users.train]
+    split = split_users(
+        len(items.indptr) - 1, test=share, validation=share / (1 - share), most_pairs=10_000, random_state=generator
+    )
+    train = items[split.train]
     kept = np.flatnonzero(np.bincount(train.indices, minlength=train.shape[1]))
     parts = {
         part: fold(sparse.csr_array(items[rows][:, kept]), generator)
-        for part, rows in (("validation", users.validation), ("test", users.test))
+        for part, rows in (("validation", split.validation), ("test", split.test))
     }
-    return name, sparse.csr_array(train[:, kept]), parts
+    if graph is not None:
+        order = np.concatenate([split.train, split.validation, split.test])
+        place = np.argsort(order)
+        graph = CorrelationGraph.from_edges(place[graph.edges], vertices=np.arange(len(order)))
+        rows = {"validation": split.validation, "test": split.test}
+        parts = {part: FoldedUsers(users.given, users.hidden, place[rows[part]]) for part, users in parts.items()}
+    return Users(name, sparse.csr_array(train[:, kept]), parts, graph)
 
 
 def fold(items: sparse.csr_array, generator: np.random.Generator, share: float = 0.2) -> FoldedUsers:
@@ -138,31 +187,51 @@ def judge(ranked: Int[np.ndarray, "users depth"], users: FoldedUsers) -> dict[st
 
 # ---- baselines: functions of the training users and one number that make a function of given items to scores ---------
 
-Scores = Callable[[sparse.csr_array], Float[np.ndarray, "users items"]]
-Ranking = Callable[[sparse.csr_array], Int[np.ndarray, "users depth"]]
+Scores = Callable[[Any], Float[np.ndarray, "users items"]]
+Ranking = Callable[[FoldedUsers], Int[np.ndarray, "users depth"]]
 
 
-def choose_setting(entry: Entry, train: sparse.csr_array, validation: FoldedUsers) -> tuple[Ranking, Any]:
-    """Return a baseline's ranking under the setting, of those in the entry, that is best on validation users."""
+def choose_setting(entry: Entry, users: Users) -> tuple[Ranking, Any]:
+    """Return a baseline's ranking under the setting, of those in the entry, that is best on validation users.
+
+    With ``friends``, what a user is given is his items and so much times those of each friend; with ``popularity``,
+    so much times the share of users who have an item is added to its score. Both are settings to choose, too.
+    """
     best: tuple[float, Any, Ranking] | None = None
+    validation = users.parts["validation"]
+    counts = np.asarray(users.train.sum(0)).ravel() / len(users.train.indptr)
     for setting in entry.parameters.get("settings", (None,)):
-        rank = best_first(BASELINES[entry.method](train, setting))
-        value = judge(rank(validation.given), validation)["ndcg_100"]
-        if best is None or value > best[0]:
-            best = value, setting, rank
+        scores = BASELINES[entry.method](users.train, setting)
+        for friends, popular in product(*(entry.parameters.get(name, (0.0,)) for name in ("friends", "popularity"))):
+            rank = best_first(scores, popular * counts, items_of_friends(users, friends))
+            value = judge(rank(validation), validation)["ndcg_100"]
+            if best is None or value > best[0]:
+                best = value, [setting, friends, popular], rank
     assert best is not None
     return best[2], best[1]
 
 
-def best_first(scores: Scores) -> Ranking:
-    """Return the ranking that scores make of the items that are not given."""
+def items_of_friends(users: Users, weight: float) -> Callable[[FoldedUsers], Any]:
+    """Return the function that adds to users' given items those of their friends, times a weight."""
+    if users.graph is None or not weight:
+        return lambda held: held.given
+    linked = sparse.csr_array(users.graph.to_scipy(), dtype=np.float64)[:, : len(users.train.indptr) - 1]
+    return lambda held: held.given + weight * (linked[held.vertices] @ users.train)
 
-    def rank(given: sparse.csr_array) -> np.ndarray:
+
+def best_first(
+    scores: Scores,
+    added: Float[np.ndarray, " items"] | float = 0.0,
+    read: Callable[[FoldedUsers], Any] = lambda held: held.given,
+) -> Ranking:
+    """Return the ranking that scores of what is read of users make of the items that are not given."""
+
+    def rank(users: FoldedUsers) -> np.ndarray:
         found = []
-        for begin in range(0, len(given.indptr) - 1, _USERS):
-            rows = given[begin : begin + _USERS]
-            values = np.array(scores(rows), dtype=np.float64)
-            values[rows.nonzero()] = -np.inf
+        for begin in range(0, len(users), _USERS):
+            some = users[begin : begin + _USERS]
+            values = np.asarray(scores(read(some)), dtype=np.float64) + added
+            values[some.given.nonzero()] = -np.inf
             found.append(np.argsort(-values, axis=1, kind="stable")[:, :_DEPTH])
         return np.concatenate(found)
 
@@ -172,7 +241,12 @@ def best_first(scores: Scores) -> Ranking:
 def popularity(train: sparse.csr_array, setting: None = None) -> Scores:
     """Score an item by how many have it."""
     counts = np.asarray(train.sum(0)).ravel()
-    return lambda given: np.tile(counts, (len(given.indptr) - 1, 1))
+    return lambda given: np.tile(counts, (given.shape[0], 1))
+
+
+def friends(train: sparse.csr_array, setting: None = None) -> Scores:
+    """Score an item by how often it is among what is read of a user: with friends, by how many of them have it."""
+    return lambda given: given.toarray()
 
 
 def item_neighbours(train: sparse.csr_array, n_neighbours: int) -> Scores:
@@ -200,6 +274,7 @@ def ease(train: sparse.csr_array, ridge: float) -> Scores:
 
 BASELINES: dict[str, Callable[[sparse.csr_array, Any], Scores]] = {
     "popularity": popularity,
+    "friends": friends,
     "item_neighbours": item_neighbours,
     "ease": ease,
 }

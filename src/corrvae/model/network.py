@@ -104,14 +104,14 @@ class CorrelatedModel(nn.Module):
 
     def autoencode(self, batch: Batch, generator: torch.Generator | None) -> Autoencoded:
         """Encode all vertices of a batch, and decode a sample z = mu + s noise of the drawn ones."""
-        rows = self.inputs(batch.rows, generator)
+        rows, target = self.inputs.split(batch.rows, generator)
         marginals = self.encoder(rows)
         joint = marginals.joint
         shape = (batch.n_drawn, joint.shape[1] // 2)
         noise = torch.randn(shape, generator=generator, dtype=joint.dtype, device=joint.device)
         mine = Marginals(joint[batch.drawn])
         z = torch.addcmul(mine.mean, mine.stddev, noise[batch.drawn])
-        log_prob = self.likelihood.log_prob(self.decoder(z), batch.rows[batch.drawn])
+        log_prob = self.likelihood.log_prob(self.decoder(z), target[batch.drawn])
         terms = Terms().add("reconstruction", 1.0, log_prob, batch.vertex_weights)
         return Autoencoded(rows, marginals, terms, singleton_kl(mine))
 
@@ -174,6 +174,7 @@ def build_model(
     hidden: Sequence[int] = (300,),
     normalize: str = "none",
     dropout: float = 0.0,
+    masking: float = 0.0,
     min_stddev: float = 1e-4,
     init: str = "random",
     seed: int = 0,
@@ -199,7 +200,7 @@ def build_model(
             make_likelihood(likelihood, n_features),
             family=family,
             tau=tau_module,
-            inputs=InputTransform(normalize, dropout=dropout),
+            inputs=InputTransform(normalize, dropout=dropout, masking=masking),
         ).eval()
 
 

@@ -1,6 +1,7 @@
 """Building blocks of the networks: input transform, first layer, perceptrons."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import final
 
@@ -86,10 +87,10 @@ class InputTransform(nn.Module):
     """Normalise rows, and while training drop a share of the entries at random, scaling up the others to keep the mean.
 
     ``"binary"`` replaces non-zeros by 1; ``"l2"`` scales each row to length 1 (a row of zeros stays zero); ``"log1p"``
-    takes sign(x) log(1 + |x|).
+    takes sign(x) log(1 + |x|). With `masking` a row is cut in two before: what is read, and what is explained.
     """
 
-    def __init__(self, normalize: str = "none", *, dropout: float = 0.0) -> None:
+    def __init__(self, normalize: str = "none", *, dropout: float = 0.0, masking: float = 0.0) -> None:
         super().__init__()
         if normalize not in NORMALIZATIONS:
             raise ValueError(f"normalize must be one of {sorted(NORMALIZATIONS)}, got {normalize!r}")
@@ -97,6 +98,22 @@ class InputTransform(nn.Module):
             raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
         self.normalize = normalize
         self.dropout = dropout
+        self.masking = masking
+
+    def split(self, rows: Rows, generator: torch.Generator | None = None) -> tuple[Rows, Rows]:
+        """Return what the encoder reads of a batch, and what the decoder explains: the same rows, but for `masking`.
+
+        Each row draws a share below `masking`, and hides its stored entries with that probability. Those that are read
+        are missing from what is explained.
+        """
+        if self.masking == 0.0:
+            return self(rows, generator), rows
+        kind = {"dtype": rows.values.dtype, "device": rows.values.device}
+        shares = self.masking * torch.rand(rows.shape[0], generator=generator, **kind)
+        hidden = torch.rand(rows.values.shape, generator=generator, **kind) < rows.spread(shares)
+        explained = hidden if rows.observed is None else hidden & rows.observed
+        target = replace(rows, values=rows.values * explained.to(rows.values.dtype), observed=explained)
+        return self(rows.map(lambda values: values.masked_fill(hidden, 0.0)), generator), target
 
     def forward(self, rows: Rows, generator: torch.Generator | None = None) -> Rows:
         """Transform a batch; `generator` draws which entries are dropped."""

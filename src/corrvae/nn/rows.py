@@ -54,8 +54,8 @@ class Rows(ABC):
         """Return ``rows @ weight + bias``, differentiable in weight and bias."""
 
     @abstractmethod
-    def scale(self, factors: Float[Tensor, " rows"]) -> "Rows":
-        """Multiply each row by its factor."""
+    def spread(self, numbers: Float[Tensor, " rows"]) -> Float[Tensor, "..."]:
+        """Return the number of each one's row in the shape of `values`, or one that broadcasts to it."""
 
     @abstractmethod
     def sum_entries(self, entries: Float[Tensor, "..."]) -> Float[Tensor, " rows"]:
@@ -80,6 +80,10 @@ class Rows(ABC):
     def sums(self, function: Entrywise | None = None) -> Float[Tensor, " rows"]:
         """Return the sum of each row, of f(entry) if a function with f(0) = 0 is given."""
         return self.sum_entries(self.values if function is None else function(self.values))
+
+    def scale(self, factors: Float[Tensor, " rows"]) -> "Rows":
+        """Multiply each row by its factor."""
+        return self.map(lambda values: values * self.spread(factors))
 
     def mask_missing(self) -> "Rows":
         """Mark NaN entries as missing: their value becomes 0 and `observed` False."""
@@ -108,9 +112,9 @@ class DenseRows(Rows):
         """Return ``rows @ weight + bias``."""
         return torch.addmm(bias, self.values, weight)
 
-    def scale(self, factors: Float[Tensor, " rows"]) -> Rows:
-        """Multiply each row by its factor."""
-        return self.map(lambda values: values * factors[:, None])
+    def spread(self, numbers: Float[Tensor, " rows"]) -> Float[Tensor, "rows 1"]:
+        """Return the numbers as a column."""
+        return numbers[:, None]
 
     def sum_entries(self, entries: Float[Tensor, "rows features"]) -> Float[Tensor, " rows"]:
         """Return the sum of each row."""
@@ -192,9 +196,9 @@ class SparseRows(Rows):
         """Return ``rows @ weight + bias``: each row gathers and sums the weights of its stored entries."""
         return _SparseProduct.apply(weight, self).add_(bias)  # pyright: ignore
 
-    def scale(self, factors: Float[Tensor, " rows"]) -> Rows:
-        """Multiply each row by its factor."""
-        return self.map(lambda values: values * factors.index_select(0, self.pattern.row_of))
+    def spread(self, numbers: Float[Tensor, " rows"]) -> Float[Tensor, " entries"]:
+        """Return the number of each stored entry's row."""
+        return numbers.index_select(0, self.pattern.row_of)
 
     def sum_entries(self, entries: Float[Tensor, " entries"]) -> Float[Tensor, " rows"]:
         """Return the sum over each row of one number for each stored entry."""

@@ -145,7 +145,8 @@ class Joint(Family):
         """Return reconstruction and singleton terms, each vertex's KL given its parent, and the edges cut."""
         if batch.forest is None or batch.forest_weights is None:
             return mean_field_terms(model, batch, generator)
-        marginals = model.encoder(model.inputs(batch.rows, generator))
+        rows, target = model.inputs.split(batch.rows, generator)
+        marginals = model.encoder(rows)
         tau = model.tau_tensor(marginals.mean.shape[1])
         without = (0, 0, 0, len(batch.vertices) - len(marginals.mean))
         precision, information = evidence(marginals, self.factor if batch.is_inferred else 1.0)
@@ -153,7 +154,7 @@ class Joint(Family):
         shape = (batch.n_drawn, len(tau))
         noise = torch.randn(shape, generator=generator, dtype=found.mean.dtype, device=found.mean.device)[batch.drawn]
         z = torch.addcmul(found.mean[batch.drawn], found.variance[batch.drawn].sqrt(), noise)
-        terms = Terms().add("reconstruction", 1.0, _log_prob(model, z, batch.rows[batch.drawn]), batch.vertex_weights)
+        terms = Terms().add("reconstruction", 1.0, _log_prob(model, z, target[batch.drawn]), batch.vertex_weights)
         terms.add("singleton", -1.0, found.kl, batch.forest_weights)
         if batch.edges is not None and batch.edge_weights is not None:
             joined = Marginals.of(found.mean, found.variance.sqrt())
