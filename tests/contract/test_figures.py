@@ -61,6 +61,30 @@ def test_scores_of_the_tasks(scores):
         assert any(all(matches(recipe, *cell) for cell in written) for recipe in recipes), (page, row)
 
 
+def test_is_it_good(scores):
+    """The table of the README: methods with their scores, "name mean ± deviation"."""
+    known = {"match halves of users": scores["matching"], "find hidden links": scores["links"]}
+    measured = {"label papers": ("defaults", "citeseer", "accuracy"), "recommend to": ("joint", "cold", "ndcg_100")}
+    for name, (file, part, column) in measured.items():
+        found: dict[str, list[float]] = {}
+        for row in results(file):
+            if row["key"].startswith(part):
+                found.setdefault(row["method"], []).append(row[column])
+        known[name] = [found]
+    table = [row for page, row in rows(*known) if page == "README.md"]
+    assert len(table) == 4
+    for row in table:
+        (recipes,) = [recipes for name, recipes in known.items() if row[0].startswith(name)]
+        for cell in row[3:]:
+            method = re.fullmatch(r"(.*?) (\d\S* ± .*)", cell)
+            assert method is not None
+            label = {
+                "best heuristic of the graph, times likeness": "the best of these times (1 + cosine)",
+                "friends of friends": "two hops",
+            }.get(method[1], method[1])
+            assert any(matches(recipe, label, method[2]) for recipe in recipes), cell
+
+
 def test_steps_of_training():
     measured = {(row["data"], row["model"]): row for row in results("training") if row["question"] == "speed"}
     found = [(page, row) for page, row in rows(*DATA_OF) if len(row) == 5 and row[1].startswith("CVAE")]
