@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from corrvae import data
-from corrvae.data import Table, align, check_weights, count_entries, digest, own_copy, read_table, row_totals
+from corrvae.data import Table, align, check_weights, digest, own_copy, read_table, row_totals
 from corrvae.graphs import CorrelationGraph
 from corrvae.io import Features, open_mapped, write_mapped
 from support.graphs import graphs
@@ -112,7 +112,7 @@ def test_repeated_entries_are_summed_and_callers_keep_their_data():
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, pd.DataFrame])
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e39, "too large for float32")],
+    [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf"), (1e39, "1e+39")],
 )
 def test_what_is_no_number_is_named_with_its_place(make, value, words):
     array = np.ones((6, 4))
@@ -369,14 +369,12 @@ def test_sums_and_counts_of_rows_are_those_of_the_whole(matrix):
     with patch.multiple(data, _ROWS=2, _ENTRIES=3):
         for X in (array, matrix):
             np.testing.assert_allclose(row_totals(X), array.sum(1), atol=1e-12)
-            assert count_entries(X).tolist() == (array != 0).sum(1).tolist()
 
 
 def test_missing_entries_do_not_count():
     array = np.array([[np.nan, 1.0], [2.0, 3.0], [np.nan, 0.0]])
     for X in (array, sparse.csr_array(array)):
         assert row_totals(X).tolist() == [1.0, 5.0, 0.0]
-        assert count_entries(X).tolist() == [1, 2, 0]
 
 
 @given(matrices(), matrices())
@@ -407,11 +405,11 @@ def test_weights_are_one_for_each_row():
     assert check_weights(None, 3) is None
     assert check_weights([1, 2, 3], 3).tolist() == [1.0, 2.0, 3.0]
     assert check_weights(2.0, 3).tolist() == [2.0, 2.0, 2.0]
-    for wrong, words in (([1, 2], "one number for each of the 3 rows"), ([1, -1, 1], "not negative")):
-        with pytest.raises(ValueError, match=words):
-            check_weights(wrong, 3)
-    for wrong in ([0, 0, 0], [1, np.nan, 1], [1, np.inf, 1]):
-        with unchecked(), pytest.raises(ValueError, match="finite and not negative, and not all zero"):
+    for wrong in ([1, 2], [1, -1, 1], [0, 0, 0], [1, np.nan, 1], [1, np.inf, 1]):
+        with (
+            unchecked(),
+            pytest.raises(ValueError, match="must be 3 numbers, finite and not negative"),
+        ):
             check_weights(wrong, 3)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corrvae import CorrelatedVAE, CorrelationGraph, load
-from corrvae.data import Known, Table, join_known
+from corrvae.data import Table, join_known
 
 HOMES = {f"home {k}": list(range(4 * k, 4 * k + 4)) for k in range(5)}
 GRAPH = CorrelationGraph.from_groups(HOMES)
@@ -64,9 +64,8 @@ def test_new_members_and_new_groups(model):
     place = near.positions(["zoe"])[0]
     distances = np.linalg.norm(model.embedding_[:20] - near.mean[place], axis=1)
     assert set(np.argsort(distances)[:4]) == set(HOMES["home 3"])
-    known = Known(model.ids_, 20, model.graph_)
     table = Table(X[:1], np.array(["new"], dtype=object))
-    joined = join_known(table, CorrelationGraph.from_groups({"club": ["new", 3]}), known).graph
+    joined = join_known(table, CorrelationGraph.from_groups({"club": ["new", 3]}), model.graph_, model.ids_, 20).graph
     assert set(joined.ids[joined.is_group].tolist()) == {*HOMES, "club"}
 
 

@@ -190,7 +190,9 @@ def has_automatic_length(parameters: Mapping[str, Any]) -> bool:
     return parameters.get("max_steps") is None and "max_epochs" in parameters and parameters["max_epochs"] == "auto"
 
 
-def find_problems(posterior: Posterior, graph: CorrelationGraph | None, history: History, stopped: str) -> list[str]:
+def find_problems(
+    posterior: Posterior, graph: CorrelationGraph | None, history: History, stopped: str | None
+) -> list[str]:
     """Return a sentence, with the cure, for each thing that is wrong with a fit of enough rows and evaluations."""
     if history.n_rows < 10 or len(posterior.mean) < _ENOUGH_ROWS:
         return []

@@ -26,7 +26,6 @@ Matrix = np.ndarray | sparse.csr_array
 
 # Rows, and entries, looked at together, so that a memory map is read piece by piece.
 _ROWS, _ENTRIES = 4096, 2**22
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @final
@@ -72,22 +71,12 @@ def read_table(estimator: Any, X: Any, *, ids: Any = None, reset: bool, missing:
         X, own_ids, names = X.matrix, X.ids, X.names
     else:
         own_ids = _index_of(X)
+    _check_text(X)
     learner = estimator
     if names is not None:  # scikit-learn would miss names in the matrix itself
         learner = copy(estimator)
         vars(learner).pop("feature_names_in_", None)
-    try:
-        checked = validate_data(learner, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-        if isinstance(checked, np.ndarray) and checked.dtype.kind == "O":  # some frames with text get this far
-            checked = checked.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        found = _find_text(X)
-        if found is None:
-            raise
-        raise ValueError(
-            f"column {found[0]!r} holds {found[1]!r}, which is not a number. Drop the column or encode it as numbers; "
-            "ids belong in ids= or in the index of the frame (set_index)"
-        ) from error
+    checked = validate_data(learner, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if names is not None:
         estimator.n_features_in_ = learner.n_features_in_
         _check_names(estimator, names, reset=reset)
@@ -146,14 +135,6 @@ def align(table: Table, graph: Any, *, keep_bare: bool = False) -> Table:
     return replace(table, graph=join(Features(table.matrix, ids), found, keep_bare=keep_bare))
 
 
-class Known(NamedTuple):
-    """The vertices that a model was trained with, those with features first, and the graph between them."""
-
-    ids: Shaped[np.ndarray, " vertices"]
-    n_rows: int
-    graph: CorrelationGraph | None
-
-
 class Joined(NamedTuple):
     """New points and known ones, in one graph."""
 
@@ -162,17 +143,21 @@ class Joined(NamedTuple):
     asked: Int[np.ndarray, " asked"]  # positions of what is new; without new rows, of all vertices
 
 
-def join_known(table: Table | None, graph: Any, known: Known) -> Joined:
-    """Add new rows, and links between any of their ids, known ids and further ones, to a known graph."""
-    found, _ = _as_graph(graph, Table(np.empty((len(known.ids), 0)), known.ids) if table is None else table)
-    new = known.ids[:0] if table is None else table.row_ids
-    replaced = find_ids(known.ids, new)
-    kept = np.setdiff1d(np.arange(len(known.ids)), replaced)
-    kept_rows, kept_bare = kept[kept < known.n_rows], kept[kept >= known.n_rows]
-    bare = found.ids[(find_ids(known.ids, found.ids) < 0) & (find_ids(new, found.ids) < 0)]
-    parts = (new, known.ids[kept_rows], known.ids[kept_bare], bare)
+def join_known(
+    table: Table | None, graph: Any, known: CorrelationGraph | None, known_ids: np.ndarray, n_known: int
+) -> Joined:
+    """Add new rows, and links between any of their ids, known ids and further ones, to a known graph.
+
+    The first `n_known` of the known ids have features.
+    """
+    found, _ = _as_graph(graph, Table(np.empty((len(known_ids), 0)), known_ids) if table is None else table)
+    new = known_ids[:0] if table is None else table.row_ids
+    kept = np.setdiff1d(np.arange(len(known_ids)), find_ids(known_ids, new))
+    kept_rows, kept_bare = kept[kept < n_known], kept[kept >= n_known]
+    bare = found.ids[(find_ids(known_ids, found.ids) < 0) & (find_ids(new, found.ids) < 0)]
+    parts = (new, known_ids[kept_rows], known_ids[kept_bare], bare)
     ids = id_array([value for part in parts for value in part.tolist()], "ids")
-    graphs = [each for each in (known.graph, found) if each is not None]
+    graphs = [each for each in (known, found) if each is not None]
     ends = [np.sort(find_ids(ids, each.ids)[each.edges], axis=1) for each in graphs]
     weights = [np.ones(each.n_edges) if each.conductances is None else each.conductances for each in graphs]
     # The last of several equal edges counts, so that a link given again replaces what was known of it.
@@ -190,22 +175,36 @@ def join_known(table: Table | None, graph: Any, known: Known) -> Joined:
     )
 
 
+def exclusions(queries: np.ndarray, candidates: np.ndarray, exclude: Any) -> sparse.csr_array | None:
+    """Return which candidates each query leaves out: itself ("self") and, with a graph, its neighbours there."""
+    if exclude is None:
+        return None
+    if not isinstance(exclude, CorrelationGraph) and not (isinstance(exclude, str) and exclude == "self"):
+        raise TypeError(f'exclude must be "self", a CorrelationGraph or None, got {exclude!r}')
+    rows, columns = [np.arange(len(queries))], [find_ids(candidates, queries)]
+    if isinstance(exclude, CorrelationGraph):
+        vertices = find_ids(exclude.ids, queries)
+        known = np.flatnonzero(vertices >= 0)
+        near = exclude.to_scipy().tocsr()[vertices[known]].tocoo()
+        rows.append(known[near.coords[0]])
+        columns.append(find_ids(candidates, exclude.ids)[near.coords[1]])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    row, column = row[column >= 0], column[column >= 0]
+    return sparse.csr_array((np.ones(len(row), np.int8), (row, column)), shape=(len(queries), len(candidates)))
+
+
 def _check_numbered(graph: CorrelationGraph, n_rows: int, by_id: bool) -> None:
     """Raise if the vertices of a graph cannot be numbers of rows that have no ids."""
     if not by_id:
-        cure = "Name all vertices, also those without an edge, with vertices= or n_vertices= when making the graph"
-        if graph.n_vertices > n_rows:
-            cure = "graph.subgraph(ids), or graph[positions], leaves out those without a row"
         raise ValueError(
-            f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows without ids; pass ids=. {cure}"
+            f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows without ids; pass ids=, leave "
+            "vertices out with graph.subgraph(ids), or name those without an edge too, with vertices= or n_vertices="
         )
     ids = id_array(graph.ids[~graph.is_group].tolist(), "ids")
-    if not len(ids):
-        return
-    if ids.dtype.kind != "i":
+    if len(ids) and ids.dtype.kind != "i":
         first = ids.tolist()[0]
         raise ValueError(f"the graph's vertices have ids such as {first!r}, the rows of X have none; pass ids=")
-    if ids.min() > 0 and ids.max() == n_rows:
+    if len(ids) and ids.min() > 0 and ids.max() == n_rows:
         raise ValueError(
             f"the graph's vertices are numbered from {ids.min()} to {n_rows}, the {n_rows} rows of X from 0; "
             f"pass ids=range(1, {n_rows + 1}) if the first row is 1"
@@ -271,12 +270,8 @@ def _as_features(X: Any, names: Any, *, missing: bool) -> Any:
         wanted = None if names is None else list(names)
         return read_features(X, names=wanted, missing="mask" if missing else "error")
     if all(hasattr(X, name) for name in ("obs_names", "var_names", "X")):
-        if X.X is None:
-            raise ValueError("this AnnData has no matrix X; set it, to a layer for example: data.X = data.layers[name]")
         return Features(X.X, np.array(X.obs_names, dtype=object), [str(name) for name in X.var_names])
     if hasattr(X, "edge_index"):
-        if getattr(X, "x", None) is None:
-            raise ValueError(f"this {type(X).__name__} has no features x; set them, or pass X as an array")
         return Features(np.asarray(X.x.detach().cpu() if hasattr(X.x, "detach") else X.x))
     if not (hasattr(X, "__array__") or sparse.issparse(X) or isinstance(X, Features | list | tuple)):
         raise TypeError(
@@ -366,11 +361,6 @@ def column_moments(matrix: Matrix, scaling: Scaling | None = None) -> Moments:
     return Moments(sums / known, squares / known, (n_rows - missing) / max(1, n_rows))
 
 
-def count_entries(matrix: Matrix) -> Shaped[np.ndarray, " rows"]:
-    """Return the number of entries of each row that are neither zero nor missing."""
-    return row_totals(matrix, Scaling("presence")).astype(np.int64)
-
-
 def digest(matrix: Matrix) -> str:
     """Return a hash of a matrix's shape and entries, by which the data of a fit are recognised."""
     code = blake2b(repr(shape_of(matrix)).encode(), digest_size=16)
@@ -393,12 +383,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> Float[np.ndarray, " rows"]
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have one number for each of the {n_rows} rows, got shape {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("sample_weight must be finite and not negative, and not all zero")
+    weights = np.full(n_rows, weights) if weights.ndim == 0 else weights
+    if weights.shape != (n_rows,) or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError(f"sample_weight must be {n_rows} numbers, finite and not negative, and not all zero")
     return weights
 
 
@@ -431,15 +418,17 @@ def _check_names(estimator: Any, names: list[str], *, reset: bool) -> None:
         raise ValueError(f"column {odd} is {names[odd]!r}, but the model was trained with {known[odd]!r} there")
 
 
-def _find_text(X: Any) -> tuple[Any, str] | None:
-    """Find the first column of a data frame that holds text, and what it holds."""
+def _check_text(X: Any) -> None:
+    """Raise at the first column of a data frame that holds text."""
     for name in getattr(X, "columns", ()):
         column = np.asarray(X[name])
-        if column.dtype.kind in "OU":
-            text = next((value for value in column.tolist() if isinstance(value, str)), None)
-            if text is not None:
-                return name, text
-    return None
+        cells = column.tolist() if column.dtype.kind in "OU" else ()
+        text = next((cell for cell in cells if isinstance(cell, str)), None)
+        if text is not None:
+            raise ValueError(
+                f"column {name!r} holds {text!r}, which is not a number. Drop the column or encode it as numbers; ids "
+                "belong in ids= or in the index of the frame (set_index)"
+            )
 
 
 def _as_matrix(checked: Any) -> Matrix:
@@ -475,34 +464,21 @@ def _in_double(rows: Matrix) -> Matrix:
 
 
 def _check_numbers(matrix: Matrix, missing: bool) -> None:
-    """Raise at the first infinity, number too large for float32 and, unless it may be missing, NaN."""
+    """Raise at the first number that is infinite in single precision or, unless it may be missing, NaN."""
     for begin, piece in _pieces(matrix):
         values: np.ndarray = piece.data if isinstance(piece, sparse.csr_array) else piece
-        wrong = np.flatnonzero(_is_wrong(values, missing))
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32, copy=False)
+        wrong = np.flatnonzero(np.isinf(single) if missing else ~np.isfinite(single))
         if not len(wrong):
             continue
         if isinstance(piece, sparse.csr_array):
             row, column = np.searchsorted(piece.indptr, wrong[0], side="right") - 1, piece.indices[wrong[0]]
         else:
             row, column = divmod(wrong[0], piece.shape[1])
-        _raise_at(begin + int(row), int(column), float(values.flat[wrong[0]]))
-
-
-def _is_wrong(values: np.ndarray, missing: bool) -> np.ndarray:
-    if values.dtype.kind != "f":
-        return np.zeros(values.shape, dtype=bool)
-    fine = np.isfinite(values)
-    if values.dtype.itemsize > np.dtype(np.float32).itemsize:
-        fine &= np.abs(values) <= _LARGEST
-    return ~(fine | np.isnan(values)) if missing else ~fine
-
-
-def _raise_at(row: int, column: int, value: float) -> None:
-    if np.isnan(value):
-        raise ValueError(
-            f'X holds NaN in row {row}, column {column}. If NaN stands for a missing entry, set missing="mask"; '
-            "otherwise fill or drop it"
-        )
-    if np.isinf(value):
-        raise ValueError(f"X holds infinity (inf) in row {row}, column {column}; features must be finite")
-    raise ValueError(f"X holds {value:g} in row {row}, column {column}, too large for float32; rescale the features")
+        value = float(values.flat[wrong[0]])
+        cure = "features must be finite, and not too large for float32"
+        if np.isnan(value):
+            cure = 'if NaN stands for a missing entry, set missing="mask"; otherwise fill or drop it'
+        name = "NaN" if np.isnan(value) else f"{value:g}"
+        raise ValueError(f"X holds {name} in row {begin + int(row)}, column {int(column)}; {cure}")

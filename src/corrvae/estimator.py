@@ -5,27 +5,26 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from corrvae.choices import PAPER, choose, find_problems, has_automatic_length, make_scaling
 from corrvae.data import (
-    Known,
     Matrix,
     Table,
     align,
     check_weights,
     column_moments,
-    count_entries,
     digest,
+    exclusions,
     join_known,
     own_copy,
     read_table,
@@ -39,7 +38,7 @@ from corrvae.model.adaptive import ForestAdapter, make_forests
 from corrvae.model.families import FAMILIES, Family, make_family
 from corrvae.model.objectives import bound
 from corrvae.model.sampling import PriorSample, sample_latent
-from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood
+from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
 from corrvae.saving import plain, read_model, write_model
 from corrvae.scoring import (
     EdgeSupport,
@@ -60,10 +59,10 @@ from corrvae.scoring import (
     top_features,
 )
 from corrvae.scoring import score as score_positions
-from corrvae.training import Callback, TrainingResult, prepare_data, train
+from corrvae.training import Callback, Run, prepare_data, train
 from corrvae.training.data import exhaustive
 from corrvae.training.distributed import agree
-from corrvae.training.loop import check_callbacks, choose_device
+from corrvae.training.loop import choose_device
 from corrvae.training.validation import evaluate
 
 _logger = logging.getLogger("corrvae")
@@ -92,8 +91,20 @@ _SCORE_DRAWS = 4
 MetricChoice = str | Metric | Callable[..., Any]
 
 
+class _Learned:
+    """Learned attributes whose types cannot be seen where they are set."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    features_: Matrix | None
+    _hold_out_seed: int
+    _encoded: tuple[np.ndarray, np.ndarray]
+    _posterior: Posterior | None
+
+
 @final
-class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, _Learned):
     """Embeddings of data points whose correlations are known as a graph.
 
     A variational auto-encoder whose prior correlates the latent points at the ends of an edge. The encoder reads
@@ -198,9 +209,20 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_features_in_, feature_names_in_ : int, ndarray
         As everywhere in scikit-learn.
 
+    Notes
+    -----
+    These parameters mean the same in all methods:
+
+    - `X`, `graph`: the points, if they are not training rows, and their links, as in `posterior`;
+    - `ids`: which of them, training rows or rows of X by its ids; all without. A single id gives single rows;
+    - `metric`: the score, "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of
+      two blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better;
+    - `progress`: whether to show a bar; ``None``: on a terminal, if it takes long;
+    - `random_state`: seed or generator of what is drawn.
+
     Examples
     --------
-    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> X = np.random.default_rng(0).poisson(2.0, size=(100, 5))
     >>> graph = CorrelationGraph.from_edges([(i, i + 1) for i in range(99)])
     >>> model = CorrelatedVAE(2, hidden=(16,), max_epochs=2, random_state=0).fit(X, graph=graph)
     >>> model.transform(X[:3]).shape
@@ -208,86 +230,53 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     >>> scores, ids = model.kneighbors(ids=[7], n_neighbors=3)
     >>> ids.shape
     (1, 3)
+    >>> model.score_pairs([(0, 1), (0, 2)], metric="cosine")
+    PairScores(2 pairs, cosine)
+    >>> model.match([0, 1], [2, 3, 4])
+    Matches(2 pairs, expected_distance, one to one)
+    >>> model.recommend(ids=[7, 8], k=4, exclude_seen=False)
+    RankedFeatures(2 queries, 4 each)
+    >>> model.edge_support_, model.propagate().posterior()
+    (EdgeSupport(99 edges), Posterior(100 vertices, 2 dimensions, correlated))
     """
 
     # Under metadata routing a graph reaches this estimator without being requested.
     __metadata_request__fit: ClassVar = {"graph": True}
     __metadata_request__score: ClassVar = {"graph": True}
 
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    features_: Matrix | None
-    _hold_out_seed: int
-    _encoded: tuple[np.ndarray, np.ndarray]
-    _posterior: Posterior | None
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        family: Any = "independent",
-        likelihood: Any = "auto",
-        tau: float | str = "auto",
-        forests: Any = "uniform",
-        hidden: Sequence[int] | Literal["auto"] = "auto",
-        init: Literal["random", "linear"] = "random",
-        normalize: str = "auto",
-        counts: str = "auto",
-        dropout: float | Literal["auto"] = "auto",
-        masking: float = 0.0,
-        beta: float = 1.0,
-        average_steps: int = 0,
-        min_stddev: float = 1e-4,
-        missing: Literal["error", "mask"] = "error",
-        max_epochs: int | str = "auto",
-        max_steps: int | None = None,
-        batch_size: int | str = "auto",
-        edge_batch_size: int | str = "auto",
-        learning_rate: float | str = "auto",
-        warmup_steps: int | str = "auto",
-        validation_fraction: float | str = "auto",
-        patience: int | str | None = "auto",
-        warm_start: bool = False,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.likelihood = likelihood
-        self.tau = tau
-        self.forests = forests
-        self.hidden = hidden
-        self.init = init
-        self.normalize = normalize
-        self.counts = counts
-        self.dropout = dropout
-        self.masking = masking
-        self.beta = beta
-        self.average_steps = average_steps
-        self.min_stddev = min_stddev
-        self.missing = missing
-        self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.batch_size = batch_size
-        self.edge_batch_size = edge_batch_size
-        self.learning_rate = learning_rate
-        self.warmup_steps = warmup_steps
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
+    n_components: int | str = "auto"
+    _: KW_ONLY
+    family: Any = "independent"
+    likelihood: Any = "auto"
+    tau: float | str = "auto"
+    forests: Any = "uniform"
+    hidden: Sequence[int] | Literal["auto"] = "auto"
+    init: Literal["random", "linear"] = "random"
+    normalize: str = "auto"
+    counts: str = "auto"
+    dropout: float | Literal["auto"] = "auto"
+    masking: float = 0.0
+    beta: float = 1.0
+    average_steps: int = 0
+    min_stddev: float = 1e-4
+    missing: Literal["error", "mask"] = "error"
+    max_epochs: int | str = "auto"
+    max_steps: int | None = None
+    batch_size: int | str = "auto"
+    edge_batch_size: int | str = "auto"
+    learning_rate: float | str = "auto"
+    warmup_steps: int | str = "auto"
+    validation_fraction: float | str = "auto"
+    patience: int | str | None = "auto"
+    warm_start: bool = False
+    device: str = "auto"
+    random_state: Any = None
 
     @classmethod
     def paper(cls, task: Literal["clustering", "links", "matching"], **changes: Any) -> "CorrelatedVAE":
         """Return an estimator with the paper's settings for one of its tasks: CVAE_corr, or another `family`.
 
         The paper states neither the widths of hidden layers nor the length of training; set `max_steps`.
-
-        Examples
-        --------
-        >>> CorrelatedVAE.paper("links").family.gamma_mi
-        1000.0
         """
         gamma = {"clustering": 0.1, "links": 1000.0, "matching": 1.0}[task]
         settings = {
@@ -335,17 +324,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         CorrelatedVAE
             Itself. After Ctrl-C too, with a warning: the step is finished and the model usable.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5), graph=CorrelationGraph([[0, 1]], 5)).n_steps_
-        3
         """
         if isinstance(y, CorrelationGraph):
             raise TypeError("y, the second argument, is ignored; pass the graph by name: fit(X, graph=graph)")
         self._check_parameters()
         choose_device(self.device)  # raises before anything is read
-        callbacks = check_callbacks(callbacks)
         resumable = any(hasattr(callback, "save") for callback in callbacks)
         if resumable and not isinstance(self.random_state, Integral):
             raise ValueError("a fit with a Checkpoint needs an integer random_state; otherwise it could not be resumed")
@@ -387,7 +370,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.init == "linear" and not warm:
             model.start_linear(prepared.training, seed=int(seeds[0]) % 2**32)
         per_epoch = model.family.steps_per_epoch(prepared.training)
-        result = train(
+        run = train(
             model,
             prepared.training,
             max_steps=int(chosen["max_epochs"]) * per_epoch if self.max_steps is None else int(self.max_steps),
@@ -403,12 +386,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             callbacks=callbacks,
             identity=learner._identity(table, weights) if resumable else "",
         )
-        learner._remember(model, result, table, prepared.weights)
+        learner._remember(run, table, prepared.weights)
         for name in vars(self).keys() - vars(learner).keys():
             delattr(self, name)
         vars(self).update(vars(learner))
-        if result.stopped == "interrupted":
-            warnings.warn(f"training was interrupted at step {result.n_steps}; the model is usable", stacklevel=2)
+        if run.stopped == "interrupted":
+            warnings.warn(f"training was interrupted at step {run.step}; the model is usable", stacklevel=2)
         else:
             for sentence in find_problems(self.posterior(), self.graph_, self.history_, self.stopped_):
                 warnings.warn(sentence, stacklevel=2)
@@ -500,14 +483,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 code.update(bytes([number]) + np.ascontiguousarray(part).tobytes())
         return code.hexdigest()
 
-    def _remember(
-        self, model: CorrelatedModel, result: TrainingResult, table: Table, weights: np.ndarray | None
-    ) -> None:
+    def _remember(self, run: Run, table: Table, weights: np.ndarray | None) -> None:
         """Keep what the fitted model knows of its training and its rows."""
-        self.model_, self.history_ = model, result.history
-        self.n_steps_, self.best_step_, self.stopped_ = result.n_steps, result.best_step, result.stopped
+        self.model_, self.history_ = run.model, run.history
+        self.n_steps_, self.best_step_, self.stopped_ = run.step, run.best_step, run.stopped
         self.ids_, self.graph_, self.weights_ = table.vertex_ids, table.graph, weights
-        self._encoded = model.encode(self._table(table))
+        self._encoded = run.model.encode(self._table(table))
         self.features_ = own_copy(table.matrix)
         self.conductances_ = None
         adapter = self._forest_adapter(table.graph)
@@ -542,14 +523,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def edge_support_(self) -> EdgeSupport:
-        """What the data say of every edge of the training graph: its weight, conductance and T, least supported first.
-
-        Examples
-        --------
-        >>> model = CorrelatedVAE(2, forests="adaptive", max_steps=3)
-        >>> model.fit(np.eye(4), graph=[(0, 1), (1, 2), (0, 2), (2, 3)]).edge_support_
-        EdgeSupport(4 edges)
-        """
+        """What the data say of every edge of the training graph, least supported first: weight, conductance and T."""
         check_is_fitted(self)
         if self.graph_ is None or self.weights_ is None:
             raise ValueError("the model was trained without a graph")
@@ -563,20 +537,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # ---- inference
 
     def propagate(self, n_forests: int = 20) -> "CorrelatedVAE":
-        """Return this model with joint posteriors: those of ``family="joint"``, from the same networks.
+        """Return this model with joint posteriors, averaged over some forests: those of ``family="joint"``.
 
         Training is that of CVAE_ind in both, so nothing is trained again.
-
-        Parameters
-        ----------
-        n_forests
-            Forests that posteriors are averaged over.
-
-        Examples
-        --------
-        >>> model = CorrelatedVAE(2, max_steps=3).fit(np.eye(3), graph=[(0, 1), (1, 2)])
-        >>> model.propagate().posterior()
-        Posterior(3 vertices, 2 dimensions, correlated)
         """
         check_is_fitted(self)
         if not self.model_.family.can_propagate:
@@ -595,26 +558,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any, graph: Any = None) -> Any:
         """Return the means of the rows' posteriors, of shape (n_rows, n_components). Rows may be new.
 
-        `graph` is as in `posterior`. Without it, rows are embedded by their features alone, training rows too; these
-        have their embeddings given the training graph in `embedding_`.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).transform(np.ones((1, 5))).shape
-        (1, 2)
+        Without a graph, rows are embedded by their features alone, training rows too; these have their embeddings given
+        the training graph in `embedding_`.
         """
         check_is_fitted(self)
         table = self._read(X)
         return self._points(table, graph).mean[: table.n_rows]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, and return the embeddings of the training rows: those given the graph, if the family conditions on it.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit_transform(np.eye(5)).shape
-        (5, 2)
-        """
+        """Fit, and return the embeddings of the training rows, given the graph if the family conditions on it."""
         self.fit(X, y, **fit_params)
         return self.embedding_[: len(self._encoded[0])]
 
@@ -633,8 +585,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Examples
         --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).posterior()
-        Posterior(5 vertices, 2 dimensions, independent)
         >>> model = CorrelatedVAE(2, family="joint", max_steps=3).fit(np.eye(3), graph=[(0, 1), (1, 2)])
         >>> model.posterior(graph=[(2, 3)]).ids.tolist()
         [0, 1, 2, 3]
@@ -659,8 +609,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if table is not None and table.ids is None:
             table = align(table, graph, keep_bare=True)
             return family.infer(self.model_, self._table(table), table.graph, table.vertex_ids)
-        n_known = len(self._encoded[0])
-        joined = join_known(table, graph, Known(self.ids_, n_known, self._weighted_graph))
+        joined = join_known(table, graph, self._weighted_graph, self.ids_, len(self._encoded[0]))
         encoded = [part[joined.known_rows] for part in self._encoded]
         if table is not None:
             new = self.model_.encode(self._table(table))
@@ -673,19 +622,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Under a multinomial likelihood these are counts that sum to what the row sums to, and to the training rows'
         median for a point without features.
-
-        Parameters
-        ----------
-        X, graph
-            The points, if they are not training rows, and their links, as in `posterior`.
-        ids : array of ids or None
-            Which points, of X or of training; ``None``: all.
-
-        Examples
-        --------
-        >>> model = CorrelatedVAE(2, likelihood="multinomial", max_steps=3).fit(np.eye(5))
-        >>> model.reconstruct(np.ones((1, 5))).sum().round()
-        np.float32(5.0)
         """
         check_is_fitted(self)
         table = None if X is None else self._read(X)
@@ -704,27 +640,18 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_samples: int | None = None,
         *,
         graph: CorrelationGraph | None = None,
-        totals: Any = None,
         random_state: int | np.random.Generator | None = None,
     ) -> PriorSample:
         """Draw new data: latent points from the prior, then features from the likelihood.
 
+        Under a multinomial likelihood a row sums to the training rows' median.
+
         Parameters
         ----------
-        n_samples
+        n_samples : int or None
             Number of independent rows, 1 by default. With a graph there is a row for each vertex.
-        graph
+        graph : CorrelationGraph or None
             Draw along a maximal acyclic subgraph that is drawn at random from this graph, such as `graph_`.
-        totals
-            Under a multinomial likelihood the number of draws, for all rows or each; by default the training rows'
-            median.
-        random_state
-            Seed or generator.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).sample(3, random_state=0).features.shape
-        (3, 5)
         """
         check_is_fitted(self)
         generator = np.random.default_rng(random_state)
@@ -737,31 +664,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_rows = n_samples or (1 if graph is None else graph.n_vertices)
         forest = np.empty((0, 2), np.int64) if graph is None else graph.edges[sample_forest(graph, generator)]
         latent = sample_latent(self.tau_, int(n_rows), forest, generator)
-        sums = np.asarray(self.total_ if totals is None else totals, dtype=np.float64)
-        if sums.shape not in ((), (1,), (n_rows,)):
-            raise ValueError(f"totals must be a number or one for each of the {n_rows} rows; got shape {sums.shape}")
-        draw = self.model_.likelihood.sample
-        features = self.model_.decode(
-            latent, np.broadcast_to(sums, (int(n_rows),)), lambda outputs, given: draw(outputs, generator, given)
-        )
+        totals, draw = np.full(int(n_rows), self.total_), self.model_.likelihood.sample
+        features = self.model_.decode(latent, totals, lambda outputs, given: draw(outputs, generator, given))
         return PriorSample(self._scaling.invert(features), latent)
 
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence lower bound per row, in nats, without the terms that gamma adds.
 
-        It can be compared between models that differ in gamma, tau or size.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        graph
-            The graph between these rows; its edge terms are part of the bound.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, likelihood="bernoulli", max_steps=3).fit(np.eye(5)).score(np.eye(5)) < 0
-        True
+        It can be compared between models that differ in gamma, tau or size. The edge terms of a graph between these
+        rows are part of the bound; `sample_weight` is as in `fit`, and `y` is ignored.
         """
         check_is_fitted(self)
         if isinstance(y, CorrelationGraph):
@@ -807,22 +718,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X, graph
-            The queries, if they are not training rows, and their links, as in `posterior`.
-        ids : id, array of ids, or None
-            Which rows to query: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         n_neighbors : int
             How many candidates to return for each query.
-        metric : str, Metric or function
-            The score: "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of two
-            blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better.
         candidates : array of ids, or None
             Training points to search among; ``None``: all but groups.
         exclude : "self", CorrelationGraph or None
             What queries leave out: themselves, or themselves and their neighbours in a graph, such as `graph_`. By
             default training rows leave out themselves.
-        progress : bool or None
-            Show a bar; ``None``: on a terminal, if it takes long.
 
         Returns
         -------
@@ -850,7 +752,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             among,
             score,
             min(int(n_neighbors), len(among)),
-            exclude=self._exclusions(queries.ids, among.ids, exclude),
+            exclude=exclusions(queries.ids, among.ids, exclude),
             progress=progress,
         )
         result = Neighbors.of(queries, among, score, found, scores)
@@ -880,10 +782,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X, graph
-            The points, if they are not training rows, and their links, as in `posterior`.
-        ids : id, array of ids, or None
-            Which rows: training rows, or rows of X by its ids; ``None``: all. A single id gives single rows.
         k : int
             How many features for each point.
         exclude_seen : bool
@@ -892,20 +790,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Features to choose among, by name, or by number if they have no names; ``None``: all.
         n_samples : int
             Draws from each posterior, an even number; 0 decodes its mean.
-        random_state : int, Generator or None
-            Seed of the draws.
 
         Returns
         -------
         RankedFeatures
             With `ids` and `scores`; ``ids, scores = model.recommend(...)`` works too.
-
-        Examples
-        --------
-        >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(5))
-        >>> ids, scores = model.recommend(ids=3, k=4)
-        >>> sorted(ids.tolist())
-        [0, 1, 2, 4]
         """
         check_is_fitted(self)
         _check_count("k", k)
@@ -936,22 +825,10 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def similar_features(
         self, features: Any = None, *, k: int = 10, random_state: int | np.random.Generator | None = 0
     ) -> RankedFeatures:
-        """Find the features most like others: those whose decoder outputs correlate most over the latent space.
+        """Find the `k` features most like others: those whose decoder outputs correlate most over the latent space.
 
-        Parameters
-        ----------
-        features : name, array of names, or None
-            The features to ask about, by name, or by number if they have no names; ``None``: all. A single one gives
-            single rows.
-        k : int
-            How many for each.
-        random_state : int, Generator or None
-            Seed of the draw from the training rows' posteriors over which outputs are correlated.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).similar_features([0, 3], k=2)
-        RankedFeatures(2 queries, 2 each)
+        `features` are names, or numbers if they have no names; ``None``: all. A single one gives single rows. Outputs
+        are correlated over one draw from each training row's posterior.
         """
         check_is_fitted(self)
         _check_count("k", k)
@@ -993,19 +870,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2)
-            Pairs of ids of training rows, or of rows of X.
-        X, graph
-            The points, if they are not training rows, and their links, as in `posterior`; pairs may then join them with
-            training rows.
-        metric : str, Metric or function
-            The score, as in `kneighbors`.
+            Pairs of ids. With a graph, they may join rows of X with training rows.
         probability : LinkCalibration or None
             From `calibrate_links`, to return the probability of a link too.
-
-        Examples
-        --------
-        >>> CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).score_pairs([(0, 1), (0, 2)], metric="cosine")
-        PairScores(2 pairs, cosine)
         """
         check_is_fitted(self)
         score = make_metric(metric)
@@ -1038,17 +905,13 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         pairs : array of shape (n_pairs, 2)
             Ids of queries and their targets.
-        X : matrix of features or None
-            The points, if they are not training rows.
-        metric, progress
-            As in `kneighbors`.
         exclude : CorrelationGraph or None
             A graph leaves a query's neighbours out too; the target itself always takes part.
         """
         score, points = make_metric(metric), self.posterior(X)
         points = self._without_groups(points) if X is None else points
         placed = points.pair_positions(pairs)
-        left_out = self._exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
+        left_out = exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
         ranks, scores = rank(points, points, score, placed, exclude=left_out, progress=progress)
         return PairRanks(
             id_pairs=points.ids[placed],
@@ -1081,8 +944,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         left, right : arrays of ids
             The two sides, without a common point.
-        X : matrix of features or None
-            The points, if they are not training rows.
         caliper : float, str or None
             The worst score that a pair may have, in the units of the metric. "0.5sd": the score of a point with
             itself, moved by half a standard deviation of the embedding in every dimension. Points without a partner are
@@ -1094,19 +955,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         exact_on : data frame, series, mapping, array or None
             Values that partners must have in common, by id (index of a frame, keys of a mapping), or an array with a
             row for each training row or row of X.
-        metric, progress
-            As in `kneighbors`.
         n_candidates : int or None
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
             `Matches.exact` is whether the matching is certainly the best of all. With `replace` it always is.
-
-        Examples
-        --------
-        >>> model = CorrelatedVAE(2, max_steps=3, random_state=0).fit(np.eye(5))
-        >>> model.match([0, 1], [2, 3, 4])
-        Matches(2 pairs, expected_distance, one to one)
-        >>> model.match([0, 1], [2, 3, 4], exact_on=["a", "b", "a", "c", "c"]).unmatched[1]
-        'no candidate with the same exact_on values'
         """
         return match(
             self.posterior(X),
@@ -1138,10 +989,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         links : array of shape (n_links, 2)
             Held-out links, as pairs of ids; an edge of the training graph raises an error.
-        X : matrix of features or None
-            The points, if they are not training rows.
-        metric : str, Metric or function
-            The score, as in `kneighbors`.
         method : {"logistic", "isotonic"}
             Log-odds linear in the score, or any monotone function; the latter needs a thousand links or more.
         prior : float or None
@@ -1149,8 +996,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             by the training graph and these links.
         n_unlinked : int or None
             Random pairs without a link to compare with; ``None``: ten for each link, and at least 1000.
-        random_state : int, Generator or None
-            Draws these pairs.
         """
         points = self.posterior(X)
         edges = self.graph_.edges if X is None and self.graph_ is not None else None
@@ -1167,25 +1012,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             random_state=random_state,
         )
 
-    def _exclusions(self, queries: np.ndarray, candidates: np.ndarray, exclude: Any) -> sparse.csr_array | None:
-        """Return which candidates each query leaves out: itself and, with a graph, its neighbours there."""
-        if exclude is None:
-            return None
-        if not isinstance(exclude, CorrelationGraph) and not (isinstance(exclude, str) and exclude == "self"):
-            raise TypeError(f'exclude must be "self", a CorrelationGraph or None, got {exclude!r}')
-        among = VertexIds.from_vertices(candidates)
-        rows, columns = [np.arange(len(queries))], [among.find(queries)]
-        if isinstance(exclude, CorrelationGraph):
-            vertices = VertexIds.from_vertices(exclude.ids).find(queries)
-            known = np.flatnonzero(vertices >= 0)
-            near = exclude.to_scipy().tocsr()[vertices[known]].tocoo()
-            rows.append(known[near.coords[0]])
-            columns.append(among.find(exclude.ids)[near.coords[1]])
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        row, column = row[column >= 0], column[column >= 0]
-        ones = np.ones(len(row), np.int8)
-        return sparse.csr_array((ones, (row, column)), shape=(len(queries), len(candidates)))
-
     # ---- saving
 
     def save(self, path: str | os.PathLike[str], *, store_features: bool = True) -> None:
@@ -1198,12 +1024,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         store_features
             Whether the training features go along. Without them the loaded model cannot compute correlations between
             training rows from their features, nor what these rows have already.
-
-        Examples
-        --------
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     CorrelatedVAE(2, max_steps=3).fit(np.eye(5)).save(f"{folder}/run")
         """
         check_is_fitted(self)
         write_model(self, path, store_features=store_features)
@@ -1282,7 +1102,7 @@ def _check_count(name: str, value: Any, least: int = 1) -> None:
 
 
 def _warn_empty_rows(matrix: Any) -> None:
-    empty = np.flatnonzero(count_entries(matrix) == 0)
+    empty = np.flatnonzero(row_totals(matrix, Scaling("presence")) == 0)
     if len(empty):
         warnings.warn(
             f"{len(empty):,} rows of X hold no entry other than zero (the first is row {empty[0]}); under the "

@@ -1,8 +1,24 @@
+import base64
+from xml.etree import ElementTree
+
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
-from corrvae.plots import draw_balance, draw_calibration, draw_curves, draw_pairs, draw_uncertainty, draw_weights
+from corrvae.plots import (
+    COLOURS,
+    draw_balance,
+    draw_curves,
+    draw_map,
+    draw_pairs,
+    draw_uncertainty,
+    draw_weights,
+    save_figure,
+    svg_uri,
+)
 from corrvae.plots.figures import short_number
+from corrvae.plots.style import SOFT
 from corrvae.scoring import Balance
 
 
@@ -63,14 +79,6 @@ def test_pairs_with_equal_scores_have_a_frame():
     assert low < 1.0 < high
 
 
-def test_calibration_lies_on_its_bins():
-    predicted, observed = np.array([0.1, 0.9]), np.array([0.2, 0.8])
-    axes = axes_of(draw_calibration(predicted, observed, np.array([10, 30])))
-    assert axes.collections[0].get_offsets().tolist() == [[0.1, 0.2], [0.9, 0.8]]
-    small, large = axes.collections[0].get_sizes()
-    assert small < large
-
-
 @pytest.mark.parametrize(
     ("value", "text"), [(0.0, "0"), (1234.0, "1.23k"), (-2.5e6, "\N{MINUS SIGN}2.5M"), (3e9, "3G"), (0.125, "0.125")]
 )
@@ -87,3 +95,62 @@ def test_a_love_plot_shows_the_covariates_that_differed_most():
     unmatched, matched = (np.asarray(points.get_offsets()) for points in axes.collections[-2:])
     np.testing.assert_allclose(unmatched[:, 0], before[[1, 39, 0]])
     np.testing.assert_allclose(matched[:, 0], before[[1, 39, 0]] / 10)
+
+
+# Maps
+
+
+def colours_of(figure):
+    """The colour of each scatter plot with points, and how many it has."""
+    collections = [c for c in figure.axes[0].collections if len(c.get_offsets()) and hasattr(c, "get_sizes")]
+    return {to_hex(c.get_facecolor()[0]): len(c.get_offsets()) for c in collections}
+
+
+def keys_of(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_the_largest_groups_have_colours_and_keys_and_the_others_share_grey():
+    groups = [f"{k}_c$x$" for k in range(12) for _ in range(k + 1)]
+    figure = draw_map(np.random.default_rng(0).normal(size=(len(groups), 2)), groups)
+    assert keys_of(figure) == ["4 others", *(f"{k}_c$x$ ({k + 1})" for k in range(11, 3, -1))]
+    assert colours_of(figure) == {SOFT: 1 + 2 + 3 + 4, **dict(zip(COLOURS, range(12, 4, -1), strict=True))}
+
+
+def test_one_point_far_away_does_not_press_the_others_together():
+    places = np.random.default_rng(0).normal(size=(500, 2))
+    places[0] = [1e6, 0.0]
+    low, high = draw_map(places).axes[0].get_xlim()
+    assert high - low < 20
+
+
+def test_edges_are_lines_between_their_points():
+    places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    lines = draw_map(places, edges=np.array([[0, 2]])).axes[0].collections[0]
+    assert [segment.tolist() for segment in lines.get_segments()] == [[[0.0, 0.0], [0.0, 1.0]]]
+
+
+def test_crowds_are_pixels():
+    places = np.random.default_rng(0).normal(size=(5000, 2))
+    edges = np.random.default_rng(1).integers(5000, size=(5000, 2))
+    svg = base64.b64decode(svg_uri(draw_map(places, edges=edges)).partition(",")[2])
+    assert svg.count(b"<image") >= 1
+    assert svg.count(b"<path") + svg.count(b"<use") < 100
+
+
+def test_the_same_figure_gives_the_same_svg_whatever_the_users_style():
+    places = np.random.default_rng(0).normal(size=(9, 2))
+    first = svg_uri(draw_map(places, list("abcabcabc"), title="t<&>"))
+    with mpl.rc_context({"font.size": 40, "svg.fonttype": "path", "axes.facecolor": "black"}):
+        assert svg_uri(draw_map(places, list("abcabcabc"), title="t<&>")) == first
+    kind, _, data = first.partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    texts = [t.text for t in ElementTree.fromstring(base64.b64decode(data)).iter("{http://www.w3.org/2000/svg}text")]
+    assert "t<&>" in texts
+
+
+def test_names_in_other_scripts_stay_text(tmp_path):
+    figure = draw_map(np.eye(2), ["東京", "Oslo"])
+    assert "東京 (1)" in base64.b64decode(svg_uri(figure).partition(",")[2]).decode()
+    save_figure(figure, tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")

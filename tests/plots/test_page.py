@@ -88,7 +88,7 @@ def seen(monkeypatch):
         found.update(places=places, values=values, **options)
         return draw_map(places, values, **options)
 
-    monkeypatch.setattr(page, "draw_map", spy)
+    monkeypatch.setattr(page.figures, "draw_map", spy)
     return found
 
 

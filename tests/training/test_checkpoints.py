@@ -78,7 +78,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(tmp_path, name, validat
     assert stops == ["interrupted", "interrupted", "crash", "finished"]
     assert same_weights(model, whole)
     assert same_history(result.history, expected.history)
-    assert (result.n_steps, result.best_step) == (expected.n_steps, expected.best_step)
+    assert (result.step, result.best_step) == (expected.step, expected.best_step)
     assert (result.best_step is not None) == validated
 
 
@@ -111,7 +111,7 @@ def test_a_finished_run_takes_no_step_but_may_be_lengthened(tmp_path):
     train(first, small_data(), max_steps=14, callbacks=[Checkpoint(tmp_path)])
     fail = [Checkpoint(tmp_path), lambda _: pytest.fail("took a step")]
     again = train(second, small_data(), max_steps=14, callbacks=fail)
-    assert (again.stopped, again.n_steps, again.history.n_rows) == ("finished", 14, 2)
+    assert (again.stopped, again.step, again.history.n_rows) == ("finished", 14, 2)
     assert same_weights(first, second)
     train(longer, small_data(), max_steps=21, callbacks=[Checkpoint(tmp_path)])
     train(whole, small_data(), max_steps=21)
@@ -127,7 +127,7 @@ def test_a_run_that_stopped_early_stays_stopped(tmp_path):
         results.append(train(model, data, validation=validation, callbacks=[Checkpoint(tmp_path)], **options))
     done, again = results
     assert again.stopped == done.stopped == "early"
-    assert (again.n_steps, again.best_step) == (done.n_steps, done.best_step)
+    assert (again.step, again.best_step) == (done.step, done.best_step)
     assert same_weights(*models)
 
 

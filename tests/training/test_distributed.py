@@ -79,7 +79,7 @@ def train_some(max_steps, folder=None, identity="one"):
     )
     weights = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
     history = {name: column.tolist() for name, column in result.history.items()}
-    return weights, history, (result.stopped, result.n_steps, result.best_step), seen
+    return weights, history, (result.stopped, result.step, result.best_step), seen
 
 
 def fail_together(folder):
@@ -110,7 +110,7 @@ def stop_second(call=6):
         return augment(rows, generator)
 
     result = train(small_model(), small_data(augment=draw), max_steps=30)
-    return result.stopped, result.n_steps
+    return result.stopped, result.step
 
 
 def fit_together():
@@ -268,7 +268,7 @@ def test_a_killed_worker_ends_the_run_with_a_sentence_and_a_checkpoint_that_resu
     model, whole = (small_model("perceptron", pair_batch=7) for _ in range(2))
     options = {"max_steps": 30, "learning_rate": 0.01}
     result = train(model, small_data(augment=augment), callbacks=[Checkpoint(folders[1])], **options)
-    assert result.n_steps == 30
+    assert result.step == 30
     train(whole, small_data(augment=augment), **options)
     for mine, theirs in zip(model.parameters(), whole.parameters(), strict=True):
         np.testing.assert_allclose(mine.detach(), theirs.detach(), atol=OF_A_TRAINING)

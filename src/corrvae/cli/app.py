@@ -112,11 +112,7 @@ def show_progress() -> bool | None:
 
 def is_main() -> bool:
     """Return whether this process reports and saves: all do, but for workers of torchrun other than the first."""
-    if "RANK" not in os.environ:
-        return True
-    from corrvae.training.distributed import is_main
-
-    return is_main()
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

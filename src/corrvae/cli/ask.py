@@ -11,7 +11,6 @@ import typer
 
 from corrvae.cli.app import command, keyword, notify, show_progress
 from corrvae.cli.output import (
-    TABLES,
     IdColumnOption,
     JsonOption,
     LayoutOption,
@@ -32,7 +31,6 @@ _LINKS = "Links of the points, with each other and those of training; for a run 
 GraphOption = Annotated[Path | None, typer.Option("--graph", help=_LINKS)]
 _IDS = "Points to ask about: ids separated by commas, or a file of ids; otherwise all."
 IdsOption = Annotated[str | None, typer.Option("--ids", help=_IDS)]
-_FILE = "File to write: .csv, .tsv, .parquet, .json or .npy; otherwise CSV to stdout."
 _ATLAS = "Write a map instead, .parquet: id, x, y, neighbors, as embedding-atlas opens."
 
 _RUN = Parameter("run", Parameter.POSITIONAL_OR_KEYWORD, annotation=RunArgument)
@@ -58,6 +56,9 @@ def question(function: Callable[..., tuple[Any, dict[str, Any]]]) -> Callable[..
     @wraps(function)
     def ask(run: Path, out: Path | None, as_json: bool, **options: Any) -> None:
         check_out(out)
+        if (atlas := options.get("atlas")) is not None:
+            check_out(atlas, (".parquet",))
+            out = atlas
         from corrvae import load
 
         model = load(run)
@@ -72,20 +73,14 @@ def question(function: Callable[..., tuple[Any, dict[str, Any]]]) -> Callable[..
     return command()(ask)
 
 
-@command()
+@question
 def embed(
-    run: RunArgument,
-    features: FeaturesOption = None,
+    model: Any,
+    X: Any,
     graph: GraphOption = None,
-    out: Annotated[Path | None, typer.Option(help=_FILE)] = None,
     atlas: Annotated[Path | None, typer.Option(help=_ATLAS)] = None,
-    id_column: IdColumnOption = None,
-    layout: LayoutOption = "auto",
-    as_json: JsonOption = False,
-) -> None:
+) -> tuple[Any, dict[str, Any]]:
     """Embed points: the mean z0, z1, ... and the standard deviation s0, s1, ... of each, under its id.
-
-    An .npy file holds both side by side, the means first; the ids are in a file .ids.csv beside it.
 
     Example: corrvae embed run/ --features new.csv --out z.parquet
 
@@ -93,32 +88,17 @@ def embed(
 
     Example: corrvae embed run/ --atlas map.parquet
     """
-    check_out(out, (*TABLES, ".npy"))
-    check_out(atlas, (".parquet",))
-    import numpy as np
     import pyarrow as pa
 
-    from corrvae import load
-    from corrvae.io import ids_as_column, replace_file, write_table
+    from corrvae.io import ids_as_column
 
-    model = load(run)
-    X = None if features is None else read_points(model, features, id_column=id_column, layout=layout)
     points = model.posterior(X, graph)
     if atlas is not None:
-        write_answer(_atlas(points), atlas, as_json=as_json)
-        return
-    ids = ids_as_column(points.ids)
-    if out is not None and out.suffix.lower() == ".npy":
-        with replace_file(out) as stream:
-            np.save(stream, np.concatenate([points.mean, points.stddev], axis=1))
-        beside = out.with_suffix(".ids.csv")
-        write_table(pa.table({"id": ids}), beside)
-        notify(f"{len(points):,} rows are in {out}, their ids in {beside}")
-        return
+        return _atlas(points), {}
     means = {f"z{k}": column for k, column in enumerate(points.mean.T)}
     deviations = {f"s{k}": column for k, column in enumerate(points.stddev.T)}
-    table = pa.table({"id": ids, **means, **deviations})
-    write_answer(table, out, as_json=as_json, n_components=points.n_components)
+    table = pa.table({"id": ids_as_column(points.ids), **means, **deviations})
+    return table, {"n_components": points.n_components}
 
 
 @question
@@ -248,6 +228,7 @@ def links(
     import numpy as np
     import pyarrow as pa
 
+    from corrvae.data import exclusions
     from corrvae.io import read_graph
     from corrvae.plots.facts import explain_pairs, link_metric, link_probability
     from corrvae.scoring import best_pairs
@@ -259,9 +240,9 @@ def links(
         points = points.take(np.flatnonzero(~model.graph_.is_group))
     metric = link_metric(model, features_given=X is not None) if metric is None else metric
     known = model.graph_ if X is None or X.ids is not None else None
-    linked = None if known is None else _linked(points.ids, known)
+    linked = exclusions(points.ids, points.ids, known)
     if graph is not None:
-        given = _linked(points.ids, read_graph(graph))
+        given: Any = exclusions(points.ids, points.ids, read_graph(graph))
         linked = given if linked is None else given + linked
     pairs, _ = best_pairs(points, metric, top, exclude=linked, progress=show_progress())
     if len(pairs) < top:
@@ -503,19 +484,6 @@ def _facts(metric: str) -> dict[str, str]:
     from corrvae.scoring import METRICS
 
     return {"metric": metric, "better": "higher" if METRICS[metric].larger_is_better else "lower"}
-
-
-def _linked(ids: Any, graph: Any) -> Any:
-    """Return which of some points the graph links, as a symmetric pattern."""
-    import numpy as np
-    from scipy import sparse
-
-    from corrvae.io import find_ids
-
-    ends = find_ids(ids, graph.ids)[graph.edges]
-    first, second = ends[(ends >= 0).all(axis=1)].T
-    rows, columns = np.concatenate([first, second]), np.concatenate([second, first])
-    return sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(ids), len(ids)))
 
 
 def _ids_of(model: Any, X: Any, graph: Any = None) -> Any:

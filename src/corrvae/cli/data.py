@@ -127,7 +127,7 @@ def get(
 ) -> None:
     """Put a data set into the data folder: CORRVAE_DATA, otherwise the platform's cache.
 
-    It comes from its publisher, or with --from from you, and is checked.
+    It comes from its publisher, or with --from from you.
 
     Example: corrvae data get ml-1m
     """

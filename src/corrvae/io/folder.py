@@ -24,7 +24,7 @@ from corrvae.errors import FolderError
 
 CONFIG, LOCK = "config.json", ".corrvae.lock"
 # What a run keeps beside a model; a folder with nothing else in it may become a model's folder.
-COMPANIONS = frozenset({LOCK, "checkpoint", "history.csv", "tensorboard"})
+COMPANIONS = frozenset({LOCK, "checkpoint", "history.csv"})
 # Arrays from this size are mapped, not read, so that a model's features may be larger than memory.
 MAPPED_BYTES = 1 << 28
 # How often a reader starts again because a writer replaced the folder under it.

@@ -5,13 +5,12 @@ file that needs no network.
 """
 
 from corrvae.plots.figures import draw_balance as draw_balance
-from corrvae.plots.figures import draw_calibration as draw_calibration
 from corrvae.plots.figures import draw_curves as draw_curves
+from corrvae.plots.figures import draw_map as draw_map
 from corrvae.plots.figures import draw_pairs as draw_pairs
 from corrvae.plots.figures import draw_uncertainty as draw_uncertainty
 from corrvae.plots.figures import draw_weights as draw_weights
 from corrvae.plots.layout import project as project
-from corrvae.plots.maps import draw_map as draw_map
 from corrvae.plots.page import draw_embedding as draw_embedding
 from corrvae.plots.page import write_page as write_page
 from corrvae.plots.style import COLOURS as COLOURS

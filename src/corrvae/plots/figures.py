@@ -1,20 +1,64 @@
-"""Curves and histograms: training, uncertainty, spanning weights, scores of pairs, calibration, balance."""
+"""Figures: maps of embeddings, training, uncertainty, spanning weights, scores of pairs, balance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Real
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from corrvae.plots.style import COLOURS, LINE, SOFT, styled
 from corrvae.scoring import Balance
 
-_PANEL, _WIDE = (2.7, 1.9), (4.4, 2.8)
+_PANEL, _WIDE, _MAP = (2.7, 1.9), (4.4, 2.8), (4.8, 5.5)
+_CROWD = 2000  # points or edges beyond which a vector picture takes more bytes than one of pixels
 _BINS = 40
 _FIRST_STEPS = 0.05  # share of the evaluations that may lie outside of the frame: they are far from where a term stays
-_TAILS = 0.5  # percent of the scores at each end that may lie outside of the frame
+_TAILS = 0.5  # percent of the values at each end that may lie outside of the frame
+
+
+@styled
+def draw_map(
+    places: Float[np.ndarray, "points 2"],
+    groups: Sequence[Any] | np.ndarray | None = None,
+    *,
+    edges: Int[np.ndarray, "edges 2"] | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw points, and lines between those that are linked; the eight largest groups have colours, the rest is grey."""
+    figure = Figure(figsize=_MAP)
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    axes.set_title(title, parse_math=False)
+    if edges is not None and len(edges):
+        crowd = len(edges) > _CROWD
+        lines = LineCollection(list(places[edges]), colors=SOFT, lw=0.5, alpha=0.35, zorder=1, rasterized=crowd)
+        axes.add_collection(lines, autolim=False)
+    size = float(np.clip(1.5e4 / max(len(places), 1), 1.5, 26.0))
+    dots: dict[str, Any] = {"s": size, "lw": 0, "alpha": 0.9, "zorder": 2, "rasterized": len(places) > _CROWD}
+    if groups is None:
+        axes.scatter(*places.T, color=COLOURS[0], **dots)
+    else:
+        names, place, counts = np.unique(list(map(str, groups)), return_inverse=True, return_counts=True)
+        largest = np.argsort(-counts, kind="stable")[: len(COLOURS)]
+        rest = ~np.isin(place, largest)
+        if rest.any():  # first: grey must not lie over the others
+            axes.scatter(*places[rest].T, color=SOFT, label=f"{len(names) - len(largest):,} others", **dots)
+        for k, colour in zip(largest, COLOURS, strict=False):
+            axes.scatter(*places[place == k].T, color=colour, label=f"{names[k]} ({counts[k]:,})", **dots)
+        keys = figure.legend(loc="outside lower center", ncols=3, fontsize=8, markerscale=(20 / size) ** 0.5)
+        for text in keys.get_texts():
+            text.set_parse_math(False)
+    low, high = np.percentile(places, [_TAILS, 100 - _TAILS], axis=0)
+    near = places[((places >= 2 * low - high) & (places <= 2 * high - low)).all(axis=1)]  # others are far away
+    margin = 0.03 * np.ptp(near, axis=0).max() or 0.5
+    (left, bottom), (right, top) = near.min(axis=0) - margin, near.max(axis=0) + margin
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    return figure
 
 
 @styled
@@ -78,23 +122,6 @@ def draw_pairs(
     axes.set(xlim=(low, high), yticks=[], xlabel=metric.replace("_", " "))
     axes.locator_params(axis="x", nbins=5)
     axes.legend(fontsize=8)
-    return figure
-
-
-@styled
-def draw_calibration(
-    predicted: Float[np.ndarray, " bins"], observed: Float[np.ndarray, " bins"], counts: Int[np.ndarray, " bins"]
-) -> Figure:
-    """Draw predicted probabilities of a link against the shares observed; a larger dot stands for more pairs."""
-    figure = Figure(figsize=_WIDE)
-    axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color=LINE, lw=1.5)
-    axes.plot(predicted, observed, lw=1.3)
-    axes.scatter(predicted, observed, s=12 + 40 * counts / max(counts.max(initial=0), 1), color=COLOURS[0], lw=0)
-    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="share linked")
-    axes.set_xticks([0, 0.5, 1])
-    axes.set_yticks([0, 0.5, 1])
-    axes.grid()
     return figure
 
 

@@ -11,7 +11,6 @@ from corrvae.estimator import CorrelatedVAE
 from corrvae.plots import figures
 from corrvae.plots.facts import TERMS, LinkScores, as_words, describe, group_points, score_links, uncertainty
 from corrvae.plots.layout import project
-from corrvae.plots.maps import draw_map
 from corrvae.plots.style import svg_uri
 
 # What a map shows at most: more points hide each other.
@@ -89,7 +88,7 @@ def _map(model: CorrelatedVAE, n_clusters: int, random_state: int) -> tuple[Figu
         if len(edges) > MAX_EDGES:
             edges = edges[np.sort(generator.choice(len(edges), MAX_EDGES, replace=False))]
     facts = {"n_points": len(shown), "n_edges": len(edges), "share": share}
-    return draw_map(places[shown], groups[shown], edges=edges, title="cluster"), facts
+    return figures.draw_map(places[shown], groups[shown], edges=edges, title="cluster"), facts
 
 
 def _curves(model: CorrelatedVAE) -> list[tuple[str, Figure, np.ndarray]]:

@@ -2,12 +2,11 @@
 
 from corrvae.training.callbacks import CSVLog as CSVLog
 from corrvae.training.callbacks import ProgressBar as ProgressBar
-from corrvae.training.callbacks import TensorBoardLog as TensorBoardLog
 from corrvae.training.checkpoints import Checkpoint as Checkpoint
 from corrvae.training.data import PreparedData as PreparedData
 from corrvae.training.data import prepare_data as prepare_data
 from corrvae.training.history import History as History
 from corrvae.training.history import Progress as Progress
 from corrvae.training.loop import Callback as Callback
-from corrvae.training.loop import TrainingResult as TrainingResult
+from corrvae.training.loop import Run as Run
 from corrvae.training.loop import train as train

@@ -98,11 +98,6 @@ def agree(value: T) -> T:
     return current_workers().from_main(lambda: value)
 
 
-def is_main() -> bool:
-    """Return whether this process is the one that reports and saves."""
-    return int(os.environ.get("RANK", "0")) == 0 or not dist.is_torchelastic_launched()
-
-
 def current_workers() -> Workers:
     """Return the workers of this run; join those that torchrun started, at the first call."""
     if not dist.is_available():

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, final
@@ -34,75 +33,29 @@ _SMALL_STEP = 300_000_000
 _LAST_PART = 0.5
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class TrainingResult:
-    """How a run ended.
-
-    `stopped` is "finished": all steps were taken; "early": validation stopped improving; "interrupted": by Ctrl-C.
-    `best_step` is the one that was best on validation data, if there were any.
-    """
-
-    history: History
-    n_steps: int
-    stopped: Stopped
-    best_step: int | None = None
-
-
 @torch.inference_mode(False)
 @torch.enable_grad()
 def train(
     model: CorrelatedModel,
     data: TrainingData,
     *,
-    max_steps: int,
-    learning_rate: float = 1e-3,
-    warmup_steps: int = 0,
-    beta: float = 1.0,
-    average_steps: int = 0,
-    validation: TrainingData | None = None,
-    everything: TrainingData | None = None,
-    patience: int | None = None,
-    forests: AdaptiveForests | None = None,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
-    identity: str = "",
-) -> TrainingResult:
-    """Train a model in place.
+    **settings: Any,
+) -> "Run":
+    """Train a model in place, with the settings of `Run`, and return the run when it is over.
 
     Under torchrun all processes train one model; every process makes the same call (see `training.distributed`).
 
-    All terms but the reconstruction grow to the weight `beta` over `warmup_steps`; with 1 the objective is a bound on
-    the evidence. The model ends with weights that are averages over the last `average_steps`, if that is not 0, and
-    with those under which `validation` data were reconstructed best at any evaluation; training stops after `patience`
-    evaluations without improvement. It then continues from there with `everything`, for half as many steps as led
-    there: without, what is held out would teach the model nothing. `forests` is how weights of edges follow the
-    posterior.
-
     Callbacks get a `Progress` after every step. One that is a context manager is entered before the first step and left
-    after the last; one with a method ``start`` gets the `Run` before the first. A checkpoint with another `identity` is
-    not resumed. A `TrainingError` names a term, or a weight, that becomes infinite or not a number.
+    after the last; one with a method ``start`` gets the `Run` before the first. A `TrainingError` names a term, or a
+    weight, that becomes infinite or not a number.
     """
     if data.n_vertices == 0:
         raise ValueError("there are no rows to train on")
-    callbacks = check_callbacks(callbacks)
     workers = current_workers()
     model.to(choose_device(device))
-    run = Run(
-        model,
-        data,
-        max_steps=max_steps,
-        learning_rate=learning_rate,
-        warmup_steps=warmup_steps,
-        beta=beta,
-        average_steps=average_steps,
-        validation=validation,
-        everything=everything,
-        patience=patience,
-        forests=forests,
-        identity=identity,
-        workers=workers,
-    )
+    run = Run(model, data, workers=workers, **settings)
     mode = model.training
     model.train()
     try:
@@ -126,15 +79,24 @@ def train(
     finally:
         run.close()
         model.train(mode)
-    return TrainingResult(run.history, run.step, run.stopped or "finished", run.best_step)
+    return run
 
 
 @final
 class Run:
     """A run between two steps: all that a checkpoint holds.
 
-    `stopped` is why the run is over, `best_step` and `best_weights` are the best evaluation on validation data,
-    `between_steps` is false while a step is being taken, and `checkpoint` is where the state was last saved.
+    All terms but the reconstruction grow to the weight `beta` over `warmup_steps`; with 1 the objective is a bound on
+    the evidence. The model ends with weights that are averages over the last `average_steps`, if that is not 0, and
+    with those under which `validation` data were reconstructed best at any evaluation; training stops after `patience`
+    evaluations without improvement. It then continues from there with `everything`, for half as many steps as led
+    there: without, what is held out would teach the model nothing. `forests` is how weights of edges follow the
+    posterior. A checkpoint with another `identity` is not resumed.
+
+    After so many steps (`step`), `stopped` is why the run is over: "finished", all steps were taken; "early",
+    validation stopped improving; "interrupted", by Ctrl-C. `best_step` and `best_weights` are the best evaluation on
+    validation data, `between_steps` is false while a step is being taken, and `checkpoint` is where the state was last
+    saved.
     """
 
     checkpoint: Path | None
@@ -145,16 +107,16 @@ class Run:
         data: TrainingData,
         *,
         max_steps: int,
-        learning_rate: float,
-        warmup_steps: int,
+        learning_rate: float = 1e-3,
+        warmup_steps: int = 0,
         beta: float = 1.0,
         average_steps: int = 0,
-        validation: TrainingData | None,
-        patience: int | None,
-        identity: str,
-        workers: Workers,
+        validation: TrainingData | None = None,
         everything: TrainingData | None = None,
+        patience: int | None = None,
         forests: AdaptiveForests | None = None,
+        identity: str = "",
+        workers: Workers,
     ) -> None:
         self.model, self.data, self.validation, self.workers = model, data, validation, workers
         self.max_steps, self.warmup_steps, self.patience, self.identity = max_steps, warmup_steps, patience, identity
@@ -370,16 +332,6 @@ class Run:
             self.data = self.data.adapt(ForestWeights(conductances, weights, *document["forests"]))
         if document["stopped"] == "early" or self.step >= self.max_steps:
             self.stopped = "finished" if self.step >= self.max_steps else "early"
-
-
-def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    """Return callbacks as a tuple; raise a `TypeError` if one cannot be called."""
-    if callable(callbacks) or not hasattr(callbacks, "__iter__"):
-        raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}")
-    for position, callback in enumerate(callbacks):
-        if not callable(callback):
-            raise TypeError(f"callbacks[{position}] is {callback!r}, which cannot be called")
-    return tuple(callbacks)
 
 
 def choose_device(name: str) -> torch.device:
