@@ -36,7 +36,7 @@ print(f"mean weight: given {model.weights_[~is_added].mean():.3f}, added {model.
 for path in [name for name in sys.argv[1:] if name.endswith(".svg")]:
     figure = Figure(figsize=(6.4, 2.8), layout="constrained")
     axes = figure.subplots()
-    bins = np.linspace(np.log10(model.conductances_.min()), 0.0, 40)
+    bins = np.linspace(*np.log10([model.conductances_.min(), model.conductances_.max()]), 40)
     for chosen, name in ((~is_added, "given edges"), (is_added, "added edges")):
         axes.hist(np.log10(model.conductances_[chosen]), bins, alpha=0.6, label=name)
     axes.set(xlabel="log10 of the conductance", ylabel="edges")

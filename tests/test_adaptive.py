@@ -33,7 +33,7 @@ def fit(noisy, **options):
         "max_steps": 120,
         "batch_size": 40,
         "learning_rate": 0.01,
-        "forests": AdaptiveForests(first=5, every=10),
+        "forests": AdaptiveForests(first=5),
     }
     return CorrelatedVAE(random_state=0, **(settings | options)).fit(X, graph=graph)
 
@@ -48,7 +48,8 @@ def test_wrong_edges_end_with_small_conductances_and_weights(noisy, model):
     assert roc_auc_score(wrong, -model.conductances_) > 0.9
     uniform = fit(noisy, forests="uniform")
     assert model.weights_[wrong].mean() < 0.7 * uniform.weights_[wrong].mean()
-    assert model.weights_.sum() == pytest.approx(graph.n_vertices - graph.n_connected)
+    maximal = fit(noisy, forests=AdaptiveForests(ground=0.0, first=5))
+    assert maximal.weights_.sum() == pytest.approx(graph.n_vertices - graph.n_connected)
 
 
 def test_the_support_of_edges_is_a_table_with_the_least_supported_first(noisy, model):
@@ -104,7 +105,7 @@ def test_saving_loading_and_scoring_keep_the_conductances(noisy, model, tmp_path
 
 def test_a_resumed_run_ends_in_the_same_bits(noisy, tmp_path):
     X, graph, _ = noisy
-    options = {"forests": AdaptiveForests(first=2, every=3), "n_components": 2, "hidden": (8,), "batch_size": 40}
+    options = {"forests": AdaptiveForests(first=2), "n_components": 2, "hidden": (8,), "batch_size": 40}
     whole = CorrelatedVAE(max_steps=30, random_state=0, **options).fit(X, graph=graph)
     part = CorrelatedVAE(max_steps=17, random_state=0, **options)
     part.fit(X, graph=graph, callbacks=[Checkpoint(tmp_path / "c", steps=17)])
@@ -112,6 +113,13 @@ def test_a_resumed_run_ends_in_the_same_bits(noisy, tmp_path):
     rest.fit(X, graph=graph, callbacks=[Checkpoint(tmp_path / "c", steps=100)])
     np.testing.assert_array_equal(rest.embedding_, whole.embedding_)
     np.testing.assert_array_equal(rest.conductances_, whole.conductances_)
+
+
+def test_weights_are_zero_at_rows_held_out(noisy):
+    model = fit(noisy, validation_fraction=0.1)
+    uniform = fit(noisy, validation_fraction=0.1, forests="uniform")
+    np.testing.assert_array_equal(model.weights_ == 0, uniform.weights_ == 0)
+    assert (model.weights_ == 0).any()
 
 
 @pytest.mark.parametrize("family", ["pairwise", "joint"])
@@ -128,7 +136,7 @@ def test_a_given_conductance_is_the_starting_point(noisy):
     model = CorrelatedVAE(2, hidden=(8,), max_steps=3, forests=AdaptiveForests(eta=0.0), random_state=0).fit(
         X, graph=graph
     )
-    np.testing.assert_allclose(model.conductances_, given / given.max())
+    np.testing.assert_allclose(model.conductances_, given)
 
 
 def test_a_wrong_choice_gets_a_sentence(noisy):

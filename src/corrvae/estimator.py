@@ -491,17 +491,15 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._encoded = run.model.encode(self._table(table))
         self.features_ = own_copy(table.matrix)
         self.conductances_ = None
-        adapter = self._forest_adapter(table.graph)
-        if adapter is not None and table.graph is not None:
-            found = adapter.adapt(self._edge_terms(table.graph))
+        options = make_forests(self.forests)
+        if options is not None and table.graph is not None and table.graph.n_edges:
+            found = ForestAdapter(table.graph, options).adapt(self._edge_terms(table.graph))
             self.weights_, self.conductances_ = found.weights, found.conductances
+            if weights is not None:
+                self.weights_ = np.where(weights > 0, found.weights, 0.0)  # rows held out have taught nothing
         self._posterior = self._condition()
         self.embedding_, self.stddev_, self.tau_ = self._posterior.mean, self._posterior.stddev, self._posterior.tau
         self.total_ = float(np.median(row_totals(table.matrix, self._scaling)))
-
-    def _forest_adapter(self, graph: CorrelationGraph | None) -> ForestAdapter | None:
-        options = make_forests(self.forests)
-        return None if options is None or graph is None or graph.n_edges == 0 else ForestAdapter(graph, options)
 
     def _own_table(self) -> FeatureTable | None:
         return None if self.features_ is None else self._table(Table(self.features_))
@@ -682,12 +680,11 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         weights = check_weights(sample_weight, table.n_rows)
         masked = self.missing == "mask"
         prepared = prepare_data(table.matrix, table.graph, missing=masked, scaling=self._scaling, sample_weight=weights)
-        data = prepared.training
-        adapter = self._forest_adapter(None if data.edges is None else data.graph)
-        if adapter is not None:
+        data, options = exhaustive(prepared.training, as_inferred=True), make_forests(self.forests)
+        if options is not None and data.edges is not None:
+            adapter = ForestAdapter(data.graph, options, maximal=self.model_.family.draws_forests(data))
             encoded = self.model_.encode(data.table)
             data = data.adapt(adapter.adapt(self.model_.edge_terms(encoded, data.table, data.graph)))
-        data = exhaustive(data, as_inferred=True)
         found = float(np.mean([bound(evaluate(self.model_, data, seed=seed)) for seed in range(_SCORE_DRAWS)]))
         if self._scaling.scale is None:
             return found

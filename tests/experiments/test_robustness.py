@@ -28,13 +28,15 @@ def test_scores_are_those_of_a_plain_computation():
     held, others = PATH.edges[:9], generator.integers(50, size=(30, 2))
     lengths = [np.square(points[i] - points[j]).sum() for i, j in [*held, *others]]
     expected = roc_auc_score([0] * 9 + [1] * 30, lengths)
-    assert held_out_auc(point_posterior(points), held, others) == pytest.approx(expected)
+    assert held_out_auc(point_posterior(points), held, others, "mean_distance") == pytest.approx(expected)
     labels = (points[:, 0] > 0).astype(int)
     parts = np.repeat(["train", "validation", "test"], [30, 10, 10])
     assert label_accuracy(100 * points, labels, parts) == 1.0
     data = Labelled("points", points, PATH, labels, parts)
     assert score_groups(np.column_stack([100.0 * labels, labels]), data) == {"accuracy": 1.0, "nmi": pytest.approx(1.0)}
     assert score_groups(points, Labelled("points", points, PATH)) == {}
+    drawn = Labelled("drawn", points, PATH, labels, latents=points @ generator.standard_normal((3, 2)))
+    assert score_groups(points, drawn)["r2"] == pytest.approx(1.0)
 
 
 def test_wrong_edges_are_found(tmp_path, monkeypatch):
@@ -42,5 +44,5 @@ def test_wrong_edges_are_found(tmp_path, monkeypatch):
     tally = module.reproduce("robustness", recipe="quick", models=["ind+adaptive"], out=tmp_path, quiet=True)
     (record,) = tally.records
     assert record.scores["found_50"] > 0.7
-    assert {"auc_0", "nmi_10", "nmi_50"} <= record.scores.keys()
+    assert {"auc_0", "nmi_10", "nmi_50", "r2_30"} <= record.scores.keys()
     assert "found_0" not in record.scores

@@ -134,6 +134,7 @@ _ROBUSTNESS = Task(
         **{f"auc_{share}": f"AUC, {share} %" for share in (0, 10, 50)},
         **{f"accuracy_{share}": f"accuracy, {share} %" for share in (0, 10, 30, 50)},
         **{f"nmi_{share}": f"NMI, {share} %" for share in (0, 10, 30, 50)},
+        **{f"r2_{share}": f"R², {share} %" for share in (0, 10, 30, 50)},
         **{f"found_{share}": f"found, {share} %" for share in (10, 30, 50)},
     },
 )

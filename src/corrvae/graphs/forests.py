@@ -61,6 +61,26 @@ def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Boo
     return rows
 
 
+def add_ground(graph: CorrelationGraph, conductance: float) -> tuple[CorrelationGraph, Bool[np.ndarray, " edges"]]:
+    """Return the graph with one more vertex, the last, that is joined to all others, and which edges are the graph's.
+
+    The spanning trees of it, without the edges of that vertex, are all acyclic subgraphs of the graph, each once for
+    every choice of a root in each of its trees. The smaller the conductance, the more of them are maximal.
+
+    Examples
+    --------
+    >>> path = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
+    >>> joined, is_own = add_ground(path, 0.5)
+    >>> joined, joined.edges[is_own].tolist()
+    (CorrelationGraph(4 vertices, 5 edges, conductances), [[0, 1], [1, 2]])
+    """
+    n, own = graph.n_vertices, np.ones(graph.n_edges) if graph.conductances is None else graph.conductances
+    places = np.searchsorted(graph.edges[:, 0], np.arange(n), side="right")
+    edges = np.insert(graph.edges, places, np.column_stack([np.arange(n), np.full(n, n)]), axis=0)
+    joined = CorrelationGraph(edges, n + 1, conductances=np.insert(own, places, conductance))
+    return joined, edges[:, 1] < n
+
+
 def sample_forest(
     graph: CorrelationGraph, random_state: int | np.random.Generator | None = None
 ) -> Int[np.ndarray, " forest_edges"]:

@@ -132,19 +132,19 @@ class CorrelatedModel(nn.Module):
         table: FeatureTable | None,
         graph: CorrelationGraph,
     ) -> Float[np.ndarray, " edges"]:
-        """Return T of every edge for posteriors that do not know the graph; vertices after the rows lack features."""
-        unlinked = CorrelationGraph(np.empty((0, 2), np.int64), graph.n_vertices)
-        posterior = self.family.posterior(self, *encoded, table, None, unlinked)
-        marginals = Marginals.of(
-            *(torch.from_numpy(part.astype(np.float32)) for part in (posterior.mean, posterior.stddev))
-        )
-        found = np.empty(graph.n_edges)
+        """Return T of every edge for posteriors that do not know the graph; 0 where an end has no features."""
+        n_rows = len(encoded[0])
+        marginals = Marginals.of(*(torch.from_numpy(part) for part in encoded))
+        posterior = None if self.family.conditions_on_graph else self.family.posterior(self, *encoded, table)
+        found, known = np.zeros(graph.n_edges), np.flatnonzero((graph.edges < n_rows).all(axis=1))
         with torch.no_grad():
             prior = self.prior(marginals.mean)
-            for begin in range(0, graph.n_edges, _EDGES):
-                edges = graph.edges[begin : begin + _EDGES].copy()
-                a = torch.from_numpy(posterior.pre_activation(edges).astype(np.float32))
-                found[begin : begin + _EDGES] = edge_term(marginals, torch.from_numpy(edges), prior, a).numpy()
+            for begin in range(0, len(known), _EDGES):
+                chosen = known[begin : begin + _EDGES]
+                edges, a = graph.edges[chosen], None
+                if posterior is not None and posterior.is_correlated:
+                    a = torch.from_numpy(posterior.pre_activation(edges).astype(np.float32))
+                found[chosen] = edge_term(marginals, torch.from_numpy(edges), prior, a).numpy()
         return found
 
     def decode(

@@ -153,14 +153,14 @@ class Run:
         self.model.family.observe(data)
         self._adapter = None
         if self.forests is not None and data.edges is not None:
-            self._adapter = ForestAdapter(data.graph, self.forests, seed=data.seed)
+            maximal = self.model.family.draws_forests(data)
+            self._adapter = ForestAdapter(data.graph, self.forests, maximal=maximal, seed=data.seed)
 
     def _is_time_to_adapt(self, options: AdaptiveForests) -> bool:
         if self.is_last_part and self.data.adapted is None:
             return True
-        per_epoch = self.model.family.steps_per_epoch(self.data)
-        since = self.step - max(options.first * per_epoch, self.warmup_steps)
-        return since >= 0 and since % (options.every * per_epoch) == 0
+        start = options.first * self.model.family.steps_per_epoch(self.data)
+        return options.is_due(self.step, max(start, self.warmup_steps))
 
     def _adapt(self, adapter: ForestAdapter) -> None:
         """Adapt the weights of edges to the posterior."""

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from corrvae.graphs import CorrelationGraph, SpanningPlan, SpanningWeights, enumerate_forests, spanning_weights
+from corrvae.graphs.forests import add_ground
 from corrvae.graphs.weights import plan as module
 from corrvae.graphs.weights.plan import dense_weights, forests_needed
 from support.elimination import conductance_matrix, exact_resistances
@@ -407,3 +408,10 @@ def test_a_result_is_immutable(result):
         result.error = 0.1
     assert result.standard_errors is None
     assert result != replace(result)  # arrays are compared by the caller, not here
+
+
+def test_a_sketch_keeps_weights_that_have_no_error():
+    star, is_own = add_ground(scale_free(200), 1.0)
+    conductances = np.where(is_own, 1e-12, 1.0)  # the star is nearly the only tree
+    exact, sketched = (SpanningPlan(star, method=m, random_state=0).solve(conductances) for m in ("exact", "sketch"))
+    assert np.allclose(sketched.weights, exact.weights, atol=1e-4)

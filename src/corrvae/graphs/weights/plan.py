@@ -357,12 +357,12 @@ class SpanningPlan:
             require_memory=self._require_projections,
             monitor=monitor,
         )
-        sketched = sketch.standard_errors > 0.0
+        weights += conductances * sketch.resistances
+        sketched = sketch.standard_errors > 0.0  # others of the core are too close to 1 to have an error
         # Far below what is possible: closer, clipping would push up all that are estimated too low, and so the sum.
         lower = 0.25 * shorted_weights(self.graph.edges, conductances, self.graph.n_vertices)[sketched]
-        total = self.graph.n_vertices - self.graph.n_connected - self._pieces.is_bridge.sum() - weights.sum()
-        estimates = (conductances * sketch.resistances)[sketched]
-        weights[sketched] = restore_sum(estimates, sketch.standard_errors[sketched], lower, float(total))
+        total = self.graph.n_vertices - self.graph.n_connected - self._pieces.is_bridge.sum() - weights[~sketched].sum()
+        weights[sketched] = restore_sum(weights[sketched], sketch.standard_errors[sketched], lower, float(total))
         route = f"sketch of a core of {core_size:,} vertices on {sketch.n_projections:,} projections"
         error = float(ndtri(1.0 - self.delta / 2.0) * sketch.standard_errors.max())
         if not sketch.converged:  # then the standard errors mean nothing

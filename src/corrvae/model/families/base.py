@@ -55,6 +55,10 @@ class Family(BaseEstimator, nn.Module):
         """Return how many rows a step has to draw; ``None`` if that is for others to choose."""
         return None
 
+    def draws_forests(self, data: TrainingData) -> bool:
+        """Return whether the edges of these data enter by forests that are drawn, not by their weights."""
+        return False
+
     def steps_per_epoch(self, data: TrainingData) -> int:
         """Return the number of steps that draw every row once, about."""
         return data.vertex_draws.per_epoch

@@ -93,7 +93,8 @@ class Joint(Family):
         usual = 0.3 if self.block_size == 1 and n_edges else 1.0
         self.factor.fill_(usual if self.strength is None else self.strength)
 
-    def _draws_forests(self, data: TrainingData) -> bool:
+    def draws_forests(self, data: TrainingData) -> bool:
+        """Return whether a step draws a forest."""
         # A block of one row has no use for the forest: its edges count by their spanning weights.
         return self.block_size != 1 or data.n_bare > 0 or data.as_inferred
 
@@ -122,7 +123,7 @@ class Joint(Family):
 
     def n_pieces(self, data: TrainingData) -> int:
         """Return the number of batches that all of the data make: the pieces of a forest, or some forests."""
-        if not self._draws_forests(data):
+        if not self.draws_forests(data):
             return super().n_pieces(data)
         n_pieces = self._pieces(data, 0).n_pieces
         several = n_pieces == 1 and data.n_pieces is not None and not data.forests.is_forest
@@ -130,7 +131,7 @@ class Joint(Family):
 
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw rows and edges, or a piece of a forest; a new forest once all pieces of one are drawn."""
-        if not self._draws_forests(data):
+        if not self.draws_forests(data):
             return data.draw(step)
         if data.n_pieces is None:
             number, place = divmod(step, self.steps_per_epoch(data))
