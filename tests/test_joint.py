@@ -41,6 +41,14 @@ def test_vertices_without_features_are_kept(block_size, tmp_path):
     assert np.isfinite(again.score(Features(X, np.array(NAMES, dtype=object)), graph=model.graph_))
 
 
+def test_adaptive_forests_take_nothing_from_edges_of_vertices_without_features():
+    support = fitted(forests="adaptive").edge_support_
+    bare = np.isin(support.id_pairs, ["club", "friend"]).any(axis=1)
+    assert np.all(support.edge_terms[bare] == 0.0)
+    assert np.all(support.conductances[bare] == 1.0)
+    assert np.all(support.edge_terms[~bare] != 0.0)
+
+
 def test_other_families_leave_them_out():
     with pytest.warns(UserWarning, match="2 ids in the graph but not in the features"):
         model = fitted(family="independent")

@@ -120,6 +120,10 @@ def test_automatic_eta_is_three_over_the_spread_and_at_most_one():
     assert AdaptiveForests().eta_of(edge_terms / 1000.0) == 1.0
 
 
+def test_updates_come_whenever_the_steps_have_grown_by_half():
+    assert [step for step in range(1, 60) if AdaptiveForests().is_due(step, 10)] == [10, 15, 23, 34, 51]
+
+
 @pytest.mark.parametrize("options", [{"eta": -1.0}, {"eta": np.inf}, {"first": 0}, {"ground": -1.0}])
 def test_impossible_options_get_a_sentence(options):
     with pytest.raises(ValueError, match=f"^{next(iter(options))} must be"):
