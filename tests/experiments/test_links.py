@@ -181,7 +181,6 @@ def test_models_see_the_training_graph_alone(parameters, graph_features, monkeyp
     assert outcome.scores["validation_ncrr"] != outcome.scores["ncrr"]
     assert outcome.scores["n_vertices"] == 60
     assert features.shape == (60, 30)
-    assert len(outcome.sketches.linked) == min(400, len(parts["test"].held))
 
 
 def test_the_first_editions_protocol_trains_once_without_the_validation_edges(monkeypatch):

@@ -103,8 +103,6 @@ def test_clustering_runs_from_end_to_end(parameters, metric):
     assert set(outcome.scores) == {"nmi", "ari", "residual", "unit_nmi", "unit_ari", "unit_residual"}
     assert 0 <= outcome.scores["nmi"] <= 1
     assert outcome.data["edges"] == 59
-    assert set(outcome.sketches.groups) == {0, 1}
-    assert sum(outcome.sketches.weight_counts) == 59
 
 
 # ---- baselines

@@ -16,7 +16,7 @@ from support.unchecked import unchecked
 RESULTS = Path(__file__).parents[2] / "results"
 
 
-@pytest.mark.parametrize("changes", [{}, {"history": None, "sketches": None}])
+@pytest.mark.parametrize("changes", [{}, {"history": None}])
 def test_what_is_written_is_read(tmp_path, changes):
     record = made_record(**changes)
     path = write_record(tmp_path, record)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from corrvae.experiments.recipes import Entry, Recipe
-from corrvae.experiments.records import Record, Sketches
+from corrvae.experiments.records import Record
 from corrvae.experiments.running import Job
 
 TINY = {"n_components": 3, "hidden": (8,), "normalize": "none", "max_steps": 6, "batch_size": 16, "edge_batch_size": 16}
@@ -51,6 +51,5 @@ def made_record(**changes) -> Record:
         "seconds": 90.0,
         "peak_megabytes": 512.0,
         "history": {"step": [1.0, 2.0], "total": [-3.0, -2.5]},
-        "sketches": Sketches([[0.0, 1.0], [2.0, 3.0]], [0, 1], [[0, 1]], [0.5], [2.5], "squared distance", [1], [0, 1]),
     }
     return Record(**{**parts, **changes})

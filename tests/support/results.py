@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corrvae.experiments.records import Record, Sketches, write_record
+from corrvae.experiments.records import Record, write_record
 
 MAIN = {"matching": "reciprocal_rank", "clustering": "nmi", "links": "ncrr"}
 OTHERS = {"matching": ("hits_1", "hits_10"), "clustering": ("ari", "residual"), "links": ("mrr", "hits_10", "auc")}
@@ -49,22 +49,6 @@ def make_record(task: str, model: str, seed: int = 0, *, recipe: str = "recommen
         seconds=60.0 * (1 + 10 * generator.random()) if trained else 4.2,
         peak_megabytes=700 + 900 * generator.random(),
         history=history if trained else None,
-        sketches=make_sketches(generator) if trained else None,
-    )
-
-
-def make_sketches(generator: np.random.Generator, n_points: int = 12) -> Sketches:
-    """Return points in groups, with edges, scores and weights."""
-    counts, bounds = np.histogram(generator.beta(1.3, 6, 90), 5, range=(0.0, 1.0))
-    return Sketches(
-        points=generator.normal(size=(n_points, 2)).round(4).tolist(),
-        groups=generator.integers(0, 2, n_points).tolist(),
-        edges=[[point, point + 1] for point in range(n_points - 1)],
-        linked=generator.gamma(5, 0.8, 50).round(4).tolist(),
-        random=generator.gamma(6, 2.0, 50).round(4).tolist(),
-        metric="expected squared distance",
-        weight_counts=counts.tolist(),
-        weight_bounds=bounds.round(6).tolist(),
     )
 
 

@@ -11,7 +11,6 @@ from corrvae.datasets import tree
 from corrvae.experiments.models import Run, Trained, describe_settings, point_posterior, train_entry
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
-from corrvae.experiments.sketching import sketch
 from corrvae.experiments.spectral import cut, similarities
 from corrvae.model import Posterior
 from corrvae.scoring import Metric, make_metric, score_matrix
@@ -34,10 +33,8 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
         trained = Trained(lambda rows: point_posterior(drawn.latents), describe_settings(entry))
     else:
         trained = train_entry(entry, drawn.features, drawn.graph, run)
-    posterior, metric = trained.posterior(None), make_metric(entry.metric)
-    scores = score_clustering(posterior, metric, drawn.labels)
-    sketches = sketch(posterior, metric, drawn.graph, drawn.graph.edges, groups=drawn.labels, seed=run.seed)
-    return Outcome(scores, trained.settings, data, trained.history, sketches)
+    scores = score_clustering(trained.posterior(None), make_metric(entry.metric), drawn.labels)
+    return Outcome(scores, trained.settings, data, trained.history)
 
 
 def score_clustering(posterior: Posterior, metric: Metric, labels: Shaped[np.ndarray, " points"]) -> dict[str, float]:

@@ -22,7 +22,6 @@ from corrvae.datasets import epinions
 from corrvae.experiments.models import Run, Trained, describe_settings, train_entry
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
-from corrvae.experiments.sketching import sketch
 from corrvae.experiments.sources import data_files, small_world
 from corrvae.graphs import CorrelationGraph, graph_features, heuristics, split_edges
 from corrvae.model import Posterior
@@ -102,9 +101,7 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
         prefix = "" if name == "test" else f"{name}_"
         found = score_links(trained.posterior(None), metric, part.held, part.known)
         scores |= {prefix + key: value for key, value in found.items()}
-    test = parts["test"]
-    drawn = sketch(trained.posterior(None), metric, test.known, test.held, seed=run.seed)
-    return Outcome(scores, trained.settings, data, trained.history, drawn)
+    return Outcome(scores, trained.settings, data, trained.history)
 
 
 def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str, Part]]:

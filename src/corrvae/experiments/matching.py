@@ -21,7 +21,6 @@ from corrvae.experiments.baselines import halves_plda
 from corrvae.experiments.models import Run, Trained, describe_settings, point_posterior, train_entry
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
-from corrvae.experiments.sketching import sketch
 from corrvae.experiments.sources import data_files, small_world
 from corrvae.model import Posterior
 from corrvae.scoring import Metric, assign, make_metric, rank, score_matrix
@@ -55,8 +54,7 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     scores |= {
         f"validation_{name}": value for name, value in score_matching(validated, metric, parts["validation"]).items()
     }
-    drawn = sketch(tested, metric, test.graph, test.graph.edges, trained=train.graph, seed=run.seed)
-    return Outcome(scores, trained.settings, data, trained.history, drawn)
+    return Outcome(scores, trained.settings, data, trained.history)
 
 
 def load(settings: Settings, seed: int) -> tuple[str, Parts]:

@@ -32,8 +32,6 @@ class Task:
     metric_name: str  # in tables,
     measure: str  # and in full
     dataset: str  # of the paper's numbers
-    linked: str  # which pairs count as linked
-    map: str  # what a map shows
     note: str = ""  # how to read the scores
     others: Mapping[str, str] = field(default_factory=dict)  # further scores: name in records to name in tables
     published: Mapping[str, Published] = field(default_factory=dict)  # the paper's numbers by model
@@ -46,8 +44,6 @@ _MATCHING = Task(
     metric_name="reciprocal rank",
     measure="reciprocal rank",
     dataset="MovieLens-20M",
-    linked="Linked pairs are the two halves of test users.",
-    map="Points are halves of test users; an edge joins the two halves of a user.",
     note="Each half is ranked among those of its own part: test and validation scores cannot be compared.",
     others={
         "overlap_refused": "overlapping candidates refused",
@@ -66,8 +62,6 @@ _CLUSTERING = Task(
     metric_name="NMI",
     measure="normalised mutual information",
     dataset="synthetic tree, 10,000 points",
-    linked="Linked pairs are training edges.",
-    map="The map is a connected piece of the graph, with its training edges.",
     note="The residual is the distance of the eigenvector of the cut from an exact one, relative to its eigenvalue: "
     f"above {CLEAR_RESIDUAL} no second eigenvector stands out, and the score means little (no clear cut).",
     others={"ari": "ARI", "unit_nmi": "NMI, unit diagonal", "residual": "residual"},
@@ -85,8 +79,6 @@ _LINKS = Task(
     metric_name="NCRR",
     measure="normalised cumulative reciprocal rank",
     dataset="Epinions",
-    linked="Linked pairs are test edges, which no model was trained on.",
-    map="The map is a connected piece of the graph, with its training edges.",
     others={
         "mrr": "MRR",
         "hits_10": "hits@10",
@@ -109,8 +101,6 @@ _RECOMMEND = Task(
     metric_name="NDCG@100",
     measure="normalised discounted cumulative gain at 100",
     dataset="MovieLens-1M",
-    linked="",
-    map="",
     note="Settings were chosen on validation users.",
     others={
         "standard_error": "standard error",
@@ -127,8 +117,6 @@ _ROBUSTNESS = Task(
     metric_name="AUC of links, 30 % wrong",
     measure="area under the curve of held-out links with 30 % wrong edges",
     dataset="",
-    linked="",
-    map="",
     note="Found: how well small conductances tell the wrong edges from the others (AUC).",
     others={
         **{f"auc_{share}": f"AUC, {share} %" for share in (0, 10, 50)},

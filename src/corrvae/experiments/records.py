@@ -14,21 +14,6 @@ FORMAT = 1
 
 @final
 @dataclass(frozen=True)
-class Sketches:
-    """What the report draws of a run: a map, scores of pairs in the run's metric, a histogram of spanning weights."""
-
-    points: list[list[float]]  # some vertices, each with two coordinates
-    groups: list[int] | None  # of each
-    edges: list[list[int]]  # among them, as positions in points
-    linked: list[float]  # scores of some linked pairs
-    random: list[float]  # and of some random pairs
-    metric: str  # in words: "expected squared distance"
-    weight_counts: list[int]
-    weight_bounds: list[float]  # one more than counts
-
-
-@final
-@dataclass(frozen=True)
 class Outcome:
     """What comes out of a run, as its record has it."""
 
@@ -36,7 +21,6 @@ class Outcome:
     settings: dict[str, Any]
     data: dict[str, Any]
     history: dict[str, list[float]] | None = None
-    sketches: Sketches | None = None
 
 
 @final
@@ -59,7 +43,6 @@ class Record:
     peak_megabytes: float  # of its last process
     history: dict[str, list[float]] | None = None  # terms of the objective, with the steps they were taken at
     machine: dict[str, int] = field(default_factory=dict)  # threads of the run, processors
-    sketches: Sketches | None = None
 
 
 def record_path(folder: Path, task: str, recipe: str, model: str, seed: int) -> Path:
@@ -113,8 +96,8 @@ def read_record(path: Path) -> Record:
         document = json.loads(path.read_bytes())
         if document.pop("format") != FORMAT:
             raise ValueError(f"it is not in format {FORMAT}")
-        sketches = document.pop("sketches", None)
-        record = Record(**document, sketches=None if sketches is None else Sketches(**sketches))
+        document.pop("sketches", None)  # of pictures that reports had once
+        record = Record(**document)
         float(record.scores[TASKS[record.task].metric])
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         problem = f"cannot be read as the record of a run ({type(error).__name__}: {error})"

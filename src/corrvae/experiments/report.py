@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from corrvae.errors import FolderError
 from corrvae.experiments.published import RECIPE_TITLES, TASKS, Task
-from corrvae.experiments.records import Record, Sketches, read_records, write_text
+from corrvae.experiments.records import Record, read_records, write_text
 from corrvae.experiments.tables import in_order, result_table
-from corrvae.plots import COLOURS, draw_curves, draw_map, draw_pairs, styled, svg_uri
+from corrvae.plots import COLOURS, draw_curves, styled, svg_uri
 
 _RECIPE_NOTES = {
     "recommended": "What we advise.",
@@ -117,12 +117,7 @@ def _facts(run: Record) -> dict[str, str]:
     return {"title": f"{run.label}, seed {run.seed}, finished {run.finished}", "command": run.command, "text": text}
 
 
-# ---- figures --------------------------------------------------------------------------------------------------------
-
-
 def _figures(task: Task, recipe: str, models: Models) -> list[dict[str, Any]]:
-    marks = "An upright mark is the paper's number, a whisker one standard deviation over seeds."
-    bars = [("", _draw_bars(task, recipe, models))]
     curves = []
     for term in _TERMS:
         lines = {}
@@ -131,45 +126,17 @@ def _figures(task: Task, recipe: str, models: Models) -> list[dict[str, Any]]:
             if any(history.get(term, [])):
                 lines[runs[-1].label] = np.array(history["step"]), np.array(history[term])
         if lines:
-            curves.append(("", draw_curves(lines, title=term.replace("_", "-"))))
-    drawn: list[tuple[str, Sketches]] = []
-    for runs in models.values():
-        drawn += [(run.label, run.sketches) for run in runs if run.sketches is not None][:1]
-    maps = [
-        (label, draw_map(np.array(found.points), found.groups, edges=np.array(found.edges, np.int64).reshape(-1, 2)))
-        for label, found in drawn
-    ]
-    pairs = [
-        (label, draw_pairs(np.array(found.linked), np.array(found.random), metric=found.metric))
-        for label, found in drawn
-        if found.linked and found.random
-    ]
-    weights = [("", _draw_weights(found)) for _, found in drawn[:1]]
+            curves.append(draw_curves(lines, title=term.replace("_", "-")))
+    scores = (
+        "Look for simple methods that pass the others. An upright mark is the paper's number, a whisker one standard "
+    )
+    steps = "Look for lines that have levelled off: each is a term per data point along the steps of the first seed."
     figures = [
-        ("Scores", f"Look for simple methods that pass the others. {marks}", bars),
-        (
-            "Learning curves",
-            "Look for lines that have levelled off: each is a term per data point along the steps of the first seed.",
-            curves,
-        ),
-        (
-            "Maps of the embedding",
-            f"Look for short edges: a model that has learned the graph puts linked points side by side. {task.map}",
-            maps,
-        ),
-        (
-            "Linked against random pairs",
-            f"Look for two hills apart: linked pairs should stand clear of random ones, which are grey. {task.linked}",
-            pairs,
-        ),
-        (
-            "Spanning weights of the graph",
-            "An edge of weight 1 is the only way between its points; one near 0 has many ways around it.",
-            weights,
-        ),
+        ("Scores", scores + "deviation over seeds.", [_draw_bars(task, recipe, models)]),
+        ("Learning curves", steps, curves),
     ]
     return [
-        {"title": title, "look": look, "images": [(label, svg_uri(figure)) for label, figure in drawings]}
+        {"title": title, "look": look, "images": [svg_uri(figure) for figure in drawings]}
         for title, look, drawings in figures
         if drawings
     ]
@@ -189,13 +156,4 @@ def _draw_bars(task: Task, recipe: str, models: Models) -> Figure:
     axes.set_yticks(range(len(models)), [runs[-1].label for runs in models.values()])
     axes.invert_yaxis()
     axes.set_xlabel(task.measure)
-    return figure
-
-
-@styled
-def _draw_weights(sketches: Sketches) -> Figure:
-    figure = Figure(figsize=(5.2, 2.8))
-    axes = figure.add_subplot()
-    axes.stairs(sketches.weight_counts, sketches.weight_bounds, fill=True)
-    axes.set(xlabel="spanning weight of an edge", ylabel="edges")
     return figure
