@@ -5,11 +5,13 @@ import sys
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
-from corrvae.graphs import CorrelationGraph
+from corrvae.graphs import CorrelationGraph, graph_features
 from support.graphs import graphs
 
 
@@ -144,17 +146,16 @@ def test_repr_is_short():
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [
-        ([0, -1], IndexError, "vertex index -1 at position 1 is negative"),
-        ([0, 4], IndexError, "vertex index 4 at position 1 is past the end of 4 vertices"),
-        ([0.0, 1.0], TypeError, "vertex index 0.0 is not an integer .*subgraph"),
-        (["a"], TypeError, "vertex index 'a' is not an integer"),
+        ([0, 4], IndexError, "index 4 is out of bounds"),
+        ([0.0, 1.0], IndexError, "integer"),
+        (["a"], IndexError, "integers"),
         ([0, 1, 0], ValueError, "vertex index 0 occurs 2 times"),
-        ([True, False], ValueError, "a mask of 2 entries does not fit a graph of 4 vertices"),
-        ([[0, 1]], ValueError, "one-dimensional"),
+        ([True, False], IndexError, "boolean index did not match"),
+        ([[0, 1]], TypeError, "one-dimensional"),
         (3, TypeError, r"graph\[\[3\]\]"),
     ],
 )
-def test_wrong_indices_raise_with_their_place(key, kind, sentence):
+def test_wrong_indices_raise(key, kind, sentence):
     graph = CorrelationGraph.from_edges([("a", "b")], vertices=["a", "b", "c", "d"])
     with pytest.raises(kind, match=sentence):
         graph[key]
@@ -235,3 +236,43 @@ def test_a_graph_contains_its_ids_and_cannot_be_iterated(graph):
         list(graph)
     with pytest.raises(TypeError, match="unhashable"):
         _ = [0] in graph
+
+
+# ---- graph_features
+
+
+@given(graphs(max_vertices=10, ids=True), st.integers(0, 5), st.booleans(), st.integers(0, 2**16))
+def test_features_stand_beside_the_adjacency(graph, n_features, dense, seed):
+    X = np.random.default_rng(seed).poisson(0.5, (graph.n_vertices, n_features)).astype(np.float32)
+    found = graph_features(X if dense else sparse.csr_array(X), graph)
+    expected = np.zeros((graph.n_vertices, n_features + graph.n_vertices))
+    expected[:, :n_features] = X
+    for first, second in graph.edges:
+        expected[first, n_features + second] = expected[second, n_features + first] = 1.0
+    assert isinstance(found, sparse.csr_array)
+    assert found.dtype == np.float32
+    assert np.array_equal(found.toarray(), expected)
+
+
+def test_neither_the_features_nor_the_graph_are_changed():
+    graph = CorrelationGraph.from_edges([(0, 1)], conductances=[3.0])
+    X = sparse.csr_array(np.eye(2, dtype=np.float32))
+    graph_features(X, graph).data[:] = 7.0
+    assert X.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert graph.to_scipy().toarray().tolist() == [[0.0, 3.0], [3.0, 0.0]]
+
+
+def test_what_does_not_fit_raises():
+    graph = CorrelationGraph.from_edges([(0, 1)])
+    with pytest.raises(ValueError, match="the graph has 2 vertices, but X has 3 rows"):
+        graph_features(np.eye(3), graph)
+
+
+def test_a_frame_in_another_order_raises():
+    graph = CorrelationGraph.from_edges([("a", "b"), ("b", "c")])
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"another order than the vertices of the graph; pass graph\.subgraph"):
+        graph_features(frame, graph)
+    found = graph_features(frame, graph.subgraph(frame.index))
+    assert found.toarray().tolist() == [[1, 0, 1, 0], [2, 1, 0, 1], [3, 0, 1, 0]]
+    assert graph_features(frame.reset_index(drop=True), graph).shape == (3, 4)

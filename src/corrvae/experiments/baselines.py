@@ -39,11 +39,6 @@ def principal_components(
 
     With weighting "idf" each column is multiplied by ``log((1 + n) / (1 + m)) + 1`` where m of the n rows have it.
     Without `center` it is latent semantic analysis, and sparse features stay sparse.
-
-    Examples
-    --------
-    >>> np.abs(principal_components(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]), 1)).round(4).ravel().tolist()
-    [5.0, 0.0, 5.0]
     """
     from sklearn.decomposition import PCA, TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -72,11 +67,6 @@ def halves_plda(items: Any, n_components: int, *, ridge: float) -> LinearSolutio
     and 1 / n.
 
     Every user (row) has two items or more, 0 or 1 each; `ridge` is as in `corrvae.model.linear.solve_linear`.
-
-    Examples
-    --------
-    >>> halves_plda(np.kron(np.eye(2), np.ones((9, 5))), 1, ridge=0.01).correlation.round(3)
-    array([0.977])
     """
     items = sparse.csr_array(items, dtype=np.float64)
     n = np.diff(items.indptr).astype(np.float64)

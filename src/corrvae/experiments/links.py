@@ -131,20 +131,7 @@ def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str
 def score_links(
     posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph
 ) -> dict[str, float]:
-    """Rank held-out edges (positions) among what the known graph does not link, and return the scores of the task.
-
-    Examples
-    --------
-    Points at 0, 1, 3 and 4 on a line, two held-out edges at the first. Its NCRR is (1 + 1/2) / (1 + 1/2) = 1; the
-    others find it first, and third behind two nearer ones: (1 + 1 + 1/3) / 3.
-
-    >>> from corrvae.experiments.models import point_posterior
-    >>> known = CorrelationGraph(np.empty((0, 2), np.int64), 4)
-    >>> points = point_posterior(np.array([[0.0], [1.0], [3.0], [4.0]]))
-    >>> found = score_links(points, make_metric("mean_distance"), np.array([[0, 1], [0, 2]]), known)
-    >>> round(found["ncrr"], 4), round(found["mrr"], 4), found["hits_1"], found["n_vertices"]
-    (0.7778, 0.7083, 0.5, 3.0)
-    """
+    """Rank held-out edges (positions) among what the known graph does not link, and return the scores of the task."""
     return _summary(rank_edges(posterior, metric, held, known))
 
 
@@ -239,14 +226,7 @@ RowScores = Callable[[Int[np.ndarray, " rows"]], Float[np.ndarray, "rows vertice
 
 
 def score_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> dict[str, float]:
-    """Score a function that returns a row of scores for each of some vertices, as `score_links` does a posterior.
-
-    Examples
-    --------
-    >>> known = CorrelationGraph.from_edges([(0, 1), (1, 2), (2, 3)])
-    >>> score_rows(partial(heuristics.common_neighbors, known), np.array([[0, 2]]), known)["ncrr"]
-    1.0
-    """
+    """Score a function that returns a row of scores for each of some vertices, as `score_links` does a posterior."""
     return _summary(rank_rows(score, held, known))
 
 
@@ -270,14 +250,7 @@ def rank_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: Correla
 
 
 def row_scores(method: str, known: CorrelationGraph, features: Any = None, **parameters: float) -> RowScores:
-    """Return a heuristic on a graph; with features, times 1 + the cosine of two rows, with the degree as tie-break.
-
-    Examples
-    --------
-    >>> score = row_scores("degree", CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.eye(3))
-    >>> score(np.array([0])).round(3)
-    array([[2., 2., 1.]])
-    """
+    """Return a heuristic on a graph; with features, times 1 + the cosine of two rows, with the degree as tie-break."""
     alone = partial(getattr(heuristics, method), known, **parameters)
     if features is None:
         return alone

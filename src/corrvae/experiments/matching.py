@@ -81,20 +81,6 @@ def score_matching(posterior: Posterior, metric: Metric, users: HalvedUsers) -> 
     Two scores know that everybody has one half on either side: ``assigned`` is the share of users found by the best
     one-to-one matching of the first halves with the second; ``sinkhorn`` is the reciprocal rank among the N halves of
     the other side after their scores are scaled so that those of each half are probabilities, in both directions.
-
-    Examples
-    --------
-    Halves at 0 and 1, and at 3 and 8 on a line. The first two find each other; 3 finds 1 and 0 before 8, and 8 finds 3
-    first: (1 + 1 + 1/3 + 1) / 4 = 5/6. As two catalogues, 3 has only 1 before 8.
-
-    >>> places = Posterior(np.array([[0.0], [1.0], [3.0], [8.0]]), np.ones((4, 1)))
-    >>> metric, items = make_metric("mean_distance"), np.array([[1, 1, 0], [1, 0, 1]])
-    >>> found = score_matching(places, metric, halve_users(items, random_state=0))
-    >>> round(found["reciprocal_rank"], 4), found["hits_1"], found["hits_10"]
-    (0.8333, 0.75, 1.0)
-    >>> users = halve_users(items, protocol="two-catalogues", random_state=0)
-    >>> score_matching(places, metric, users)["reciprocal_rank"]
-    0.875
     """
     halves = np.arange(posterior.n_vertices)
     pairs = np.column_stack([halves, halves ^ 1])
@@ -125,12 +111,6 @@ def sinkhorn(scores: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "ro
     """Return the logarithm of exp(scores / T) scaled so that all rows and all columns sum to 1 (Sinkhorn).
 
     T is a hundredth of the scores' standard deviation: about 1 for log-odds.
-
-    Examples
-    --------
-    >>> np.exp(sinkhorn(np.array([[1.0, 0.0], [1.0, 0.9]]))).round(1)
-    array([[1., 0.],
-           [0., 1.]])
     """
     found = 100.0 * scores.astype(np.float64) / max(float(scores.std()), 1e-30)
     for _ in range(_SCALINGS):

@@ -134,14 +134,7 @@ def load(settings: Settings, seed: int) -> Users:
 
 
 def fold(items: sparse.csr_array, generator: np.random.Generator, share: float = 0.2) -> FoldedUsers:
-    """Hide a share of each user's items at random, rounded up; all that users with a single item have.
-
-    Examples
-    --------
-    >>> users = fold(sparse.csr_array(np.ones((2, 10))), np.random.default_rng(0))
-    >>> users.given.sum(1), users.hidden.sum(1)
-    (array([8., 8.]), array([2., 2.]))
-    """
+    """Hide a share of each user's items at random, rounded up; all that users with a single item have."""
     counts = np.diff(items.indptr)
     row_of = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((generator.random(items.nnz), row_of))
@@ -160,15 +153,6 @@ def judge(ranked: Int[np.ndarray, "users depth"], users: FoldedUsers) -> dict[st
 
     Recall@k is the share found among the first k, of the hidden items or of k where more are hidden. NDCG@100 is the
     sum of 1 / log2(1 + place) over those found, relative to the best possible.
-
-    Examples
-    --------
-    Of two hidden items one is first and the other third: (1 + 1/2) / (1 + 1/log2(3)).
-
-    >>> users = FoldedUsers(sparse.csr_array((1, 4)), sparse.csr_array([[1, 0, 0, 1]]))
-    >>> found = judge(np.array([[3, 1, 0, 2]]), users)
-    >>> round(found["ndcg_100"], 4), found["recall_20"]
-    (0.9197, 1.0)
     """
     counts = np.diff(users.hidden.indptr)
     hits = np.zeros(ranked.shape, dtype=bool)

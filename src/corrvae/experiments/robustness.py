@@ -90,15 +90,7 @@ def load(settings: Settings, seed: int) -> Labelled:
 def add_edges(
     graph: CorrelationGraph, n_edges: int, besides: CorrelationGraph, *, seed: int
 ) -> tuple[CorrelationGraph, Bool[np.ndarray, " edges"]]:
-    """Add random edges that another graph of the same vertices does not have; return the graph and which are added.
-
-    Examples
-    --------
-    >>> path = CorrelationGraph.from_edges([(0, 1), (1, 2), (2, 3)])
-    >>> more, is_added = add_edges(path, 3, path, seed=0)
-    >>> more.edges[is_added].tolist()
-    [[0, 2], [0, 3], [1, 3]]
-    """
+    """Add random edges that another graph of the same vertices does not have; return the graph and which are added."""
     n, generator = graph.n_vertices, np.random.default_rng((seed, 2))
     known, new = besides.edges @ [n, 1], np.empty(0, np.int64)
     while len(new) < n_edges:

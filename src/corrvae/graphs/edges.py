@@ -4,10 +4,10 @@
 """
 
 import numbers
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from types import EllipsisType
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +23,6 @@ Direction = Literal["either", "mutual", "symmetric"]
 
 # Sums of conductances over repeats may differ in the last digits with the order they came in.
 AGREEMENT = 1e-9
-# SciPy's graph routines count vertices in 32 bits.
-MOST_VERTICES = 2**31 - 1
 
 
 class EdgeError(ValueError):
@@ -86,11 +84,10 @@ def index_pairs(edges: Iterable[Any], n_vertices: int) -> Pairs:
 
 def checked_count(n_vertices: Any) -> int:
     """Return a number of vertices as an int; raise if it is negative or not an integer."""
-    if not isinstance(n_vertices, numbers.Integral) or isinstance(n_vertices, bool):
-        raise TypeError(f"n_vertices must be an integer, not {n_vertices!r}")
-    if n_vertices < 0:
+    count = operator.index(n_vertices)
+    if count < 0:
         raise ValueError(f"n_vertices must not be negative, but is {n_vertices}")
-    return int(n_vertices)
+    return count
 
 
 def checked_direction(directed: str | None) -> Direction:
@@ -102,17 +99,14 @@ def checked_direction(directed: str | None) -> Direction:
 
 def check_conductances(values: Any, pairs: Pairs, ids: VertexIds) -> Float[np.ndarray, " pairs"]:
     """Return conductances as a new float64 array; raise EdgeError at the first that is not finite and positive."""
-    array = as_array(values)
-    array = vertex_ids.object_array(list(values)) if array is None else array
-    if array.shape != (len(pairs),):
-        raise ValueError(f"conductances must have shape {(len(pairs),)}, one for each edge, not {array.shape}")
-    numeric = array if array.dtype.kind in "iufb" else [_real(value) for value in array.tolist()]
-    checked = np.array(numeric, dtype=np.float64)
+    checked = np.array(values, dtype=np.float64)
+    if checked.shape != (len(pairs),):
+        raise ValueError(f"conductances must have shape {(len(pairs),)}, one for each edge, not {checked.shape}")
     wrong = np.flatnonzero(~(np.isfinite(checked) & (checked > 0)))
     if len(wrong):
-        position = int(wrong[0])
-        edge, value = name_edge(pairs[position], ids), array[position : position + 1].tolist()[0]
-        raise EdgeError(position, f"{edge} has conductance {value!r}; it must be a finite and positive number")
+        position, edge = int(wrong[0]), name_edge(pairs[wrong[0]], ids)
+        fault = f"has conductance {checked[position]}; it must be a finite and positive number"
+        raise EdgeError(position, f"{edge} {fault}")
     return checked
 
 
@@ -135,8 +129,6 @@ def canonicalize(
     Conductances of repeats in one direction add up, and the two directions must agree.
     """
     count = max(ids.count, 1)
-    if count > MOST_VERTICES:
-        raise ValueError(f"{count:,} vertices are more than the {MOST_VERTICES:,} a graph can have")
     given = None if conductances is None else check_conductances(conductances, pairs, ids)
     first, second = pairs[:, 0], pairs[:, 1]
     proper = np.flatnonzero(first != second)
@@ -152,12 +144,7 @@ def canonicalize(
         order = np.argsort(arcs, kind="stable")
         starts = _starts(arcs[order])
         arcs, origin = arcs[order][starts], proper[order][starts]
-        with np.errstate(over="ignore"):
-            values = np.add.reduceat(given[proper][order], starts) if len(starts) else np.empty(0)
-        if not np.isfinite(values).all():
-            position = int(origin[np.argmin(np.isfinite(values))])
-            edge = name_edge(pairs[position], ids)
-            raise EdgeError(position, f"{edge} is given several times, and the sum of its conductances overflows")
+        values = np.add.reduceat(given[proper][order], starts) if len(starts) else np.empty(0)
     repeats = len(proper) - len(arcs) if given is None else 0
 
     starts = _starts(arcs >> 1)
@@ -234,37 +221,6 @@ def edge_positions(edges: Int[np.ndarray, "edges 2"], count: int, pairs: Pairs) 
     return np.where(own[place] == wanted, place, -1)
 
 
-def vertex_indices(key: Any, count: int) -> Int[np.ndarray, " chosen"]:
-    """Return a slice, a boolean mask or integers as distinct vertex indices; scikit-learn writes ``[indices, ...]``."""
-    if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], EllipsisType):
-        key = key[0]
-    if isinstance(key, slice):
-        return np.arange(count)[key]
-    if isinstance(key, numbers.Integral):
-        raise TypeError(f"graph[{key}] names one vertex; graph[[{key}]] is its subgraph")
-    array = as_array(key)
-    array = np.asarray(key) if array is None else array
-    if array.ndim != 1:
-        raise ValueError(f"vertex indices must be one-dimensional, not of shape {array.shape}")
-    if array.dtype.kind == "b":
-        if len(array) != count:
-            raise ValueError(f"a mask of {len(array):,} entries does not fit a graph of {count:,} vertices")
-        return np.flatnonzero(array)
-    indices = whole_numbers(array) if array.dtype.kind in "iu" or not array.size else None
-    if indices is None:
-        found = f"{array.tolist()[0]!r} is not an integer (found {array.dtype})"
-        raise TypeError(f"vertex index {found}; to select by id use subgraph")
-    wrong = np.flatnonzero((indices < 0) | (indices >= count))
-    if len(wrong):
-        fault = _out_of_range(indices[wrong[0]], count, f" at position {wrong[0]}")
-        raise IndexError(f"vertex index {fault}")
-    times = np.bincount(indices, minlength=count)
-    if (times > 1).any():
-        index = int(np.argmax(times > 1))
-        raise ValueError(f"vertex index {index} occurs {times[index]} times; a subgraph has each vertex once")
-    return indices
-
-
 def _number_pairs(edges: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return each pair as numbers into the distinct ids, and those ids."""
     array = _two_columns(edges)
@@ -273,14 +229,8 @@ def _number_pairs(edges: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
         if array.dtype.kind == "f":
             _check_whole(array)
         return _number_hashables(vertex_ids.plain_list(array.ravel()))
-    low, high = (int(exact.min()), int(exact.max())) if exact.size else (0, 0)
-    if high - low >= 4 * exact.size + 1024:
-        distinct, codes = np.unique(exact, return_inverse=True)
-        return codes.reshape(-1, 2), distinct
-    # ids that lie close together: one table look-up each instead of a sort
-    present = np.zeros(high - low + 1, dtype=bool)
-    present[exact.ravel() - low] = True
-    return (np.cumsum(present) - 1)[exact - low], np.flatnonzero(present) + low
+    distinct, codes = np.unique(exact, return_inverse=True)
+    return codes.reshape(-1, 2), distinct
 
 
 def _number_hashables(flat: list[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -340,14 +290,6 @@ def _check_whole(array: np.ndarray) -> None:
 
 def _out_of_range(index: Any, count: int, place: str = "") -> str:
     return f"{index}{place} " + ("is negative" if index < 0 else f"is past the end of {count:,} vertices")
-
-
-def _real(value: Any) -> float:
-    """Return a real number as a float, NaN for anything else; a string is no number, even if it could be read so."""
-    try:
-        return float("nan") if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
 
 
 def _starts(ordered: np.ndarray) -> np.ndarray:

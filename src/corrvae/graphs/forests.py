@@ -1,7 +1,7 @@
 """Maximal acyclic subgraphs: all of them for small graphs, a random one for any, and the levels of a rooted one."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -9,14 +9,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Int, UInt
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from corrvae.graphs.edges import index_pairs
 from corrvae.graphs.graph import CorrelationGraph
 from corrvae.graphs.weights.plan import dense_weights
 from corrvae.graphs.weights.progress import watch
-
-_MOST_VERTICES = 2_000  # a dense determinant counts the forests before they are listed
 
 
 def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Bool[np.ndarray, "forests edges"]:
@@ -33,10 +30,6 @@ def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Boo
            [1, 0, 1],
            [0, 1, 1]])
     """
-    if graph.n_vertices > _MOST_VERTICES:
-        raise ValueError(
-            f"forests are listed up to {_MOST_VERTICES:,} vertices, and the graph has {graph.n_vertices:,}"
-        )
     log_count = dense_weights(graph)[1] if graph.n_edges else 0.0
     if log_count > np.log(limit) + 1e-6:
         many = f"{np.exp(log_count):,.0f}" if log_count < np.log(1e9) else f"10^{log_count / np.log(10):.0f}"
@@ -220,54 +213,38 @@ class ForestSampler:
         return OrderedForest.of(self.graph.n_vertices, self.graph.edges[edges])
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Level:
-    """The vertices at one depth of a rooted forest, their parents, and the edges (rows of its list) between them."""
+def forest_levels(
+    n_vertices: int, edges: Int[np.ndarray, "edges 2"]
+) -> Iterator[tuple[Int[np.ndarray, " level"], Int[np.ndarray, " level"], Int[np.ndarray, " level"]]]:
+    """Yield, from the roots down, the vertices of each depth, their parents, and which edges join them.
 
-    children: Int[np.ndarray, " level"]
-    parents: Int[np.ndarray, " level"]
-    edges: Int[np.ndarray, " level"]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RootedForest:
-    """A forest with a root in every tree, level by level: each point can be drawn given its parent."""
-
-    roots: Int[np.ndarray, " trees"]
-    levels: tuple[Level, ...]
-
-    @classmethod
-    def of(cls, n_vertices: int, edges: Int[np.ndarray, "edges 2"]) -> "RootedForest":
-        """Root a forest given by vertex indices; raise ValueError at the edge that closes a cycle."""
-        edges = index_pairs(edges, n_vertices)
-        ends = np.concatenate([edges, edges[:, ::-1]]).T
-        # Edge numbers from 1 on, since a stored zero would not count as an entry.
-        numbers = np.tile(np.arange(1, len(edges) + 1), 2)
-        adjacency = coo_array((numbers, (ends[0], ends[1])), shape=(n_vertices, n_vertices)).tocsr()
-        n_trees, labels = connected_components(adjacency, directed=False)
-        if len(edges) != n_vertices - n_trees:
-            number = bisect_left(range(len(edges)), True, key=lambda k: _has_cycle(n_vertices, edges[: k + 1]))
-            i, j = edges[number].tolist()
-            raise ValueError(
-                f"edge {number} ({i}, {j}) closes a cycle, but a joint density exists along forests only; draw a "
-                "spanning forest of the graph first, with corrvae.graphs.sample_forest"
-            )
-        roots = np.unique(labels, return_index=True)[1]
-        levels, placed = [], np.zeros(n_vertices, dtype=bool)
-        frontier = roots
-        while len(frontier):
-            placed[frontier] = True
-            counts = np.diff(adjacency.indptr)[frontier]
-            begins = np.repeat(adjacency.indptr[frontier] - np.cumsum(counts) + counts, counts)
-            entries = begins + np.arange(counts.sum())
-            below = ~placed[adjacency.indices[entries]]
-            parents, entries = np.repeat(frontier, counts)[below], entries[below]
-            frontier = adjacency.indices[entries]
-            if len(frontier):
-                levels.append(Level(frontier, parents, adjacency.data[entries] - 1))
-        return cls(roots, tuple(levels))
+    Every tree of the forest has its first vertex as root, and vertices are in the order of a search breadth first. An
+    edge that closes a cycle raises a ValueError.
+    """
+    trees = coo_array((np.ones(len(edges)), edges.T), shape=(n_vertices, n_vertices))
+    n_trees, labels = connected_components(trees, directed=False)
+    if len(edges) != n_vertices - n_trees:
+        number = bisect_left(range(len(edges)), True, key=lambda k: _has_cycle(n_vertices, edges[: k + 1]))
+        i, j = edges[number].tolist()
+        raise ValueError(
+            f"edge {number} ({i}, {j}) closes a cycle, but a joint density exists along forests only; draw a "
+            "spanning forest of the graph first, with corrvae.graphs.sample_forest"
+        )
+    roots = np.unique(labels, return_index=True)[1]
+    above = np.column_stack([np.full(n_trees, n_vertices), roots])  # one more vertex, above all roots
+    joined = np.concatenate([edges, above]).T
+    tree = coo_array((np.ones(n_vertices), joined), shape=(n_vertices + 1, n_vertices + 1))
+    order, parents = breadth_first_order(tree, n_vertices, directed=False)
+    is_second = parents[edges[:, 1]] == edges[:, 0]
+    edge_of = np.empty(n_vertices, np.int64)
+    edge_of[np.where(is_second, edges[:, 1], edges[:, 0])] = np.arange(len(edges))
+    place = np.argsort(order)[parents[order[1:]]]  # of each one's parent
+    begin = n_trees + 1
+    while begin <= n_vertices:
+        end = 1 + int(np.searchsorted(place, begin))
+        level = order[begin:end]
+        yield level, parents[level], edge_of[level]
+        begin = end
 
 
 def _has_cycle(n_vertices: int, edges: np.ndarray) -> bool:

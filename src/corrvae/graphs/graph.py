@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import connected_components
 
 from corrvae.graphs import edges as canon
@@ -238,8 +238,6 @@ class CorrelationGraph:
             As in `from_edges`; every node must be among `vertices`.
         """
         direction = canon.checked_direction(directed)
-        if not (hasattr(graph, "edges") and hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
-            raise TypeError(f"from_networkx reads a networkx graph, not {type(graph).__name__}")
         nodes = VertexIds.from_vertices(list(graph.nodes))
         ids = nodes if vertices is None else VertexIds.from_vertices(vertices)
         unknown = np.flatnonzero(ids.find(nodes.values) < 0)
@@ -248,12 +246,7 @@ class CorrelationGraph:
         pairs, ids = canon.place_pairs(list(graph.edges()), ids)
         values = None
         if conductance is not None:
-            values = []
-            for first, second, attributes in graph.edges(data=True):
-                if conductance not in attributes:
-                    names = ", ".join(map(repr, sorted(map(str, attributes)))) or "none"
-                    raise ValueError(f"edge ({first!r}, {second!r}) has no attribute {conductance!r}; it has {names}")
-                values.append(attributes[conductance])
+            values = [value for *_, value in graph.edges(data=conductance, default=np.nan)]
         # an undirected edge counts in both directions already
         direction = direction if graph.is_directed() else "either"
         return cls._from_given(canon.canonicalize(pairs, ids, values, direction=direction))
@@ -380,7 +373,12 @@ class CorrelationGraph:
 
     def __getitem__(self, indices: Any) -> "CorrelationGraph":
         """Return the subgraph induced by vertex indices, a slice or a boolean mask, in that order, with its ids."""
-        chosen = canon.vertex_indices(indices, self.n_vertices)
+        chosen = np.arange(self.n_vertices)[indices]  # scikit-learn writes [indices, ...]
+        if chosen.ndim != 1:
+            raise TypeError("the indices of a subgraph are one-dimensional; graph[[3]] is that of one vertex")
+        times = np.bincount(chosen, minlength=self.n_vertices)
+        if (times > 1).any():
+            raise ValueError(f"vertex index {np.argmax(times)} occurs {times.max()} times; a subgraph has each once")
         edges, kept = canon.induced_edges(self._edges, self.n_vertices, chosen)
         conductances = None if self._conductances is None else self._conductances[kept]
         marks = None if self._is_group is None else self._is_group[chosen]
@@ -467,13 +465,7 @@ class CorrelationGraph:
         return coo_array((np.concatenate([half, half]), entries), shape=(self.n_vertices, self.n_vertices)).tocsr()
 
     def with_conductances(self, conductances: Float[np.ndarray, " edges"]) -> "CorrelationGraph":
-        """Return the same graph with these conductances, in the order of `edges`.
-
-        Examples
-        --------
-        >>> CorrelationGraph.from_edges([(0, 1), (1, 2)]).with_conductances(np.array([1.0, 0.5]))
-        CorrelationGraph(3 vertices, 2 edges, conductances)
-        """
+        """Return the same graph with these conductances, in the order of `edges`."""
         checked = canon.check_conductances(conductances, self._edges, self._ids)
         return self._from_canonical(self._edges, checked, self._ids, self._is_group)
 
@@ -499,6 +491,35 @@ class CorrelationGraph:
         read_only = None if conductances is None else frozen(conductances)
         marks = None if is_group is None or not is_group.any() else frozen(is_group)
         self.__dict__.update(_edges=frozen(edges), _conductances=read_only, _ids=ids, _is_group=marks)
+
+
+def graph_features(X: Any, graph: CorrelationGraph) -> csr_array:
+    """Return features with each vertex's row of the adjacency matrix, 0 or 1, beside them: [X, A], CSR in float32.
+
+    An encoder that reads features alone cannot know a vertex's neighbours. With these features it does, and a
+    multinomial likelihood explains both parts: what a point has, and whom it is linked to. This suits links among the
+    vertices of training; a new row has no adjacency. Use the training graph, or held-out edges leak. Vertex i is row i.
+
+    Examples
+    --------
+    >>> graph = CorrelationGraph.from_edges([(0, 1), (1, 2)])
+    >>> graph_features([[5.0], [0.0], [6.0]], graph).toarray().tolist()
+    [[5.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [6.0, 0.0, 1.0, 0.0]]
+    """
+    index = getattr(X, "index", None)
+    if index is not None and not callable(index):  # a list has a method of that name
+        ids, known = list(index), graph.ids.tolist()
+        if ids != known and set(ids) == set(known):
+            raise ValueError(
+                "the rows of X are in another order than the vertices of the graph; pass graph.subgraph(X.index)"
+            )
+    features = csr_array(X, dtype=np.float32)
+    n_rows = len(features.indptr) - 1
+    if n_rows != graph.n_vertices:
+        raise ValueError(f"the graph has {graph.n_vertices:,} vertices, but X has {n_rows:,} rows")
+    adjacency = csr_array(graph.to_scipy(), dtype=np.float32)
+    adjacency.data[:] = 1.0
+    return csr_array(hstack([features, adjacency], format="csr"))
 
 
 def _conductances(values: np.ndarray, weighted: bool | None) -> np.ndarray | None:

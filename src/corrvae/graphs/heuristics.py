@@ -24,59 +24,28 @@ _POWER_STEPS = 50
 
 
 def degree(graph: CorrelationGraph, vertices: Vertices) -> Rows:
-    """Return the degree of every vertex, the same for each row: d_j.
-
-    Examples
-    --------
-    >>> degree(CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.array([0]))
-    array([[1., 2., 1.]])
-    """
+    """Return the degree of every vertex, the same for each row: d_j."""
     return np.tile(graph.degrees.astype(np.float64), (len(vertices), 1))
 
 
 def common_neighbors(graph: CorrelationGraph, vertices: Vertices) -> Rows:
-    """Count common neighbours: A^2.
-
-    Examples
-    --------
-    >>> common_neighbors(CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.array([0]))
-    array([[1., 0., 1.]])
-    """
+    """Count common neighbours: A^2."""
     return _two_steps(graph, vertices, np.ones(graph.n_vertices))
 
 
 def adamic_adar(graph: CorrelationGraph, vertices: Vertices) -> Rows:
-    """Sum 1 / log(degree) over common neighbours: A diag(1 / log d) A.
-
-    Examples
-    --------
-    >>> adamic_adar(CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.array([0])).round(3)
-    array([[1.443, 0.   , 1.443]])
-    """
+    """Sum 1 / log(degree) over common neighbours: A diag(1 / log d) A."""
     # one that two vertices share has degree 2 or more
     return _two_steps(graph, vertices, 1.0 / np.log(np.maximum(graph.degrees, 2)))
 
 
 def resource_allocation(graph: CorrelationGraph, vertices: Vertices) -> Rows:
-    """Sum 1 / degree over common neighbours: A D^-1 A.
-
-    Examples
-    --------
-    >>> resource_allocation(CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.array([0]))
-    array([[0.5, 0. , 0.5]])
-    """
+    """Sum 1 / degree over common neighbours: A D^-1 A."""
     return _two_steps(graph, vertices, _inverse_degrees(graph))
 
 
 def three_step_allocation(graph: CorrelationGraph, vertices: Vertices) -> Rows:
-    """Sum 1 / (d_a d_b) over paths i-a-b-j of four vertices: A D^-1 A D^-1 A without walks that turn back.
-
-    Examples
-    --------
-    >>> path = CorrelationGraph.from_edges([(0, 1), (1, 2), (2, 3)])
-    >>> three_step_allocation(path, np.array([0]))
-    array([[0.  , 0.  , 0.  , 0.25]])
-    """
+    """Sum 1 / (d_a d_b) over paths i-a-b-j of four vertices: A D^-1 A D^-1 A without walks that turn back."""
     adjacency, inverse = _adjacency(graph), _inverse_degrees(graph)
     walks = (adjacency @ (inverse * _two_steps(graph, vertices, inverse)).T).T
     # walks i-j-b-j, i-a-i-j, and i-j-i-j, which is both, need the edge ij
@@ -88,13 +57,7 @@ def three_step_allocation(graph: CorrelationGraph, vertices: Vertices) -> Rows:
 
 
 def personalized_pagerank(graph: CorrelationGraph, vertices: Vertices, alpha: float = 0.5) -> Rows:
-    """Return where a random walk from a vertex is that ends with probability alpha: alpha sum_k (1 - alpha)^k P^k.
-
-    Examples
-    --------
-    >>> personalized_pagerank(CorrelationGraph.from_edges([(0, 1)]), np.array([0])).round(3)
-    array([[0.667, 0.333]])
-    """
+    """Return where a random walk from a vertex is that ends with probability alpha: alpha sum_k (1 - alpha)^k P^k."""
     back = sparse.csr_array(_adjacency(graph) * _inverse_degrees(graph)[None, :])  # P transposed
     here = np.zeros((graph.n_vertices, len(vertices)))
     here[vertices, np.arange(len(vertices))] = alpha
@@ -114,11 +77,6 @@ def katz(graph: CorrelationGraph, vertices: Vertices, share: float = 0.5) -> Row
         The graph, and the vertices of the rows.
     share
         beta, as a share of 1 / (largest eigenvalue of A), below which the sum over all lengths is finite.
-
-    Examples
-    --------
-    >>> katz(CorrelationGraph.from_edges([(0, 1)]), np.array([0])).round(3)
-    array([[0.333, 0.666]])
     """
     adjacency = _adjacency(graph)
     x = np.ones(graph.n_vertices)

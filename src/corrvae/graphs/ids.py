@@ -14,12 +14,6 @@ class VertexIds:
 
     Integers are kept as an int64 array and everything else as an array of objects, so that a string stays the string it
     was and one long id does not widen all others. The ids 0, 1, ..., n - 1 take no memory until they are read.
-
-    Examples
-    --------
-    >>> ids = VertexIds.from_vertices(["ann", "bob", "cem"])
-    >>> ids.find(["cem", "dee"])
-    array([ 2, -1])
     """
 
     def __init__(self, values: Shaped[np.ndarray, " vertices"] | None, count: int) -> None:

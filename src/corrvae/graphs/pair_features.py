@@ -216,13 +216,7 @@ class PairFeatures:
 
 
 def are_linked(graph: CorrelationGraph, first: np.ndarray, second: np.ndarray) -> Bool[np.ndarray, " *pairs"]:
-    """Return which pairs of vertices are edges.
-
-    Examples
-    --------
-    >>> are_linked(CorrelationGraph.from_edges([(0, 1), (1, 2)]), np.array([1, 0]), np.array([0, 2]))
-    array([ True, False])
-    """
+    """Return which pairs of vertices are edges."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     return np.isin(low * np.int64(graph.n_vertices) + high, graph.edges @ [graph.n_vertices, 1])
 
@@ -254,11 +248,6 @@ class RowDirections:
 
     Sparse columns are weighted by their inverse document frequency, dense ones standardised; then rows are projected on
     the directions in which they vary most.
-
-    Examples
-    --------
-    >>> RowDirections(np.eye(3))(np.array([[0.0, 2.0, 0.0]])).shape
-    (1, 3)
     """
 
     def __init__(self, matrix: Any) -> None:

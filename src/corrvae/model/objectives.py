@@ -32,14 +32,6 @@ class Terms:
     """An objective as named terms, each an unbiased estimate per vertex, in nats.
 
     The estimate of a term is ``sum(weights * values)``, and the objective the sum of estimates times `coefficients`.
-
-    Examples
-    --------
-    >>> terms = Terms().add("reconstruction", 1.0, torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5]))
-    >>> terms.add("singleton", -1.0, torch.tensor([4.0]), torch.tensor([0.25])).total(warmup=0.5)
-    tensor(1.5000)
-    >>> terms.numbers()
-    {'reconstruction': 2.0, 'singleton': 1.0, 'total': 1.0}
     """
 
     values: dict[str, Tensor] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from corrvae.graphs import RootedForest
+from corrvae.graphs.forests import forest_levels
 from corrvae.graphs.ids import VertexIds, as_array, id_array
 
 
@@ -158,13 +158,11 @@ class Posterior:
         pairs of ids; vertices without one are drawn on their own.
         """
         places = self.pair_positions(edges)
-        forest = RootedForest.of(self.n_vertices, places)
         a = self.pre_activation(places)
         standard = np.random.default_rng(random_state).standard_normal((n_samples, *self.mean.shape))
-        for level in forest.levels:
-            correlation, rest = np.tanh(a[level.edges]), np.exp(-_log_cosh(a[level.edges]))
-            standard[:, level.children] *= rest
-            standard[:, level.children] += correlation * standard[:, level.parents]
+        for children, parents, joining in forest_levels(self.n_vertices, places):
+            standard[:, children] *= np.exp(-_log_cosh(a[joining]))
+            standard[:, children] += np.tanh(a[joining]) * standard[:, parents]
         return self.mean + self.stddev * standard
 
     def log_density(
@@ -176,7 +174,7 @@ class Posterior:
         difference of numbers close to each other.
         """
         places = self.pair_positions(edges)
-        RootedForest.of(self.n_vertices, places)  # raises if the edges are no forest
+        next(forest_levels(self.n_vertices, places), None)  # raises if the edges are no forest
         a = self.pre_activation(places)
         standard = (np.asarray(z, dtype=np.float64) - self.mean) / self.stddev
         marginal = -0.5 * standard**2 - np.log(self.stddev) - 0.5 * log(2.0 * pi)

@@ -45,15 +45,6 @@ def propagate(
     """Combine the evidence of all vertices along a forest; differentiable in evidence and tau.
 
     The precision lambda is not negative; tau is in float64 on the CPU.
-
-    Examples
-    --------
-    >>> from corrvae.graphs.forests import OrderedForest
-    >>> edge = OrderedForest.of(2, np.array([[0, 1]]))
-    >>> known = torch.tensor([[3.0], [0.0]])  # the second vertex has no evidence of its own
-    >>> propagate(known, known, torch.tensor([0.8], dtype=torch.float64), edge).mean
-    tensor([[0.7500],
-            [0.6000]])
     """
     return Propagated(*_Propagate.apply(precision, information, tau, forest))  # pyright: ignore[reportGeneralTypeIssues]
 

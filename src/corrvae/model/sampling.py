@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from corrvae.graphs import RootedForest
+from corrvae.graphs.forests import forest_levels
 
 
 @final
@@ -26,6 +26,6 @@ def sample_latent(
 ) -> Float[np.ndarray, "points dim"]:
     """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise."""
     z = generator.standard_normal((n_points, len(tau)))
-    for level in RootedForest.of(n_points, forest).levels:
-        z[level.children] = tau * z[level.parents] + np.sqrt(1.0 - tau**2) * z[level.children]
+    for children, parents, _ in forest_levels(n_points, forest):
+        z[children] = tau * z[parents] + np.sqrt(1.0 - tau**2) * z[children]
     return z

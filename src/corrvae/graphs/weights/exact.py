@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from corrvae.graphs.weights.kernels import dense
 from corrvae.graphs.weights.kernels.adjacency import Pieces
 from corrvae.graphs.weights.kernels.elimination import (
     Structure,
@@ -95,12 +94,17 @@ def _to_the_end(structure: Structure) -> Structure:
 def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> float | None:
     """Turn the conductances of a core into resistances, in place, and return its log Z.
 
-    ``None`` if the conductances are scaled too badly for Cholesky factor and inverse.
+    ``None`` if the conductances are scaled too badly for Cholesky factor and inverse. What is inverted is
+    D^-1/2 L D^-1/2 + u u' with u = D^1/2 1 / |D^1/2 1|: the shift moves the one zero eigenvalue to 1, between the
+    others, which lie in (0, 2]; it cancels in every resistance. It is the lower triangle that is read and written.
     """
     if core.shape[0] == 1:
         return 0.0
-    scale = np.empty(core.shape[0])
-    dense.normalised_laplacian(core, scale)
+    degrees = sum(core)
+    total, scale = float(sum(degrees.tolist())), 1.0 / np.sqrt(degrees)
+    for i, row in enumerate(core):
+        row[:i] = 1.0 / (scale[i] * scale[:i] * total) - row[:i] * scale[i] * scale[:i]
+        row[i] = 1.0 + 1.0 / (scale[i] * scale[i] * total)
     monitor.check()
     # The lower triangle in C order is the upper one in Fortran's.
     factorise, condition, invert = lapack.get_lapack_funcs(("potrf", "pocon", "potri"), (core,))
@@ -112,5 +116,8 @@ def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> float | Non
     log_z = 2.0 * np.log(core.diagonal() / scale).sum() - np.log(np.sum(scale**-2.0))
     invert(core.T, lower=0, overwrite_c=1)
     monitor.check()
-    dense.resistances_from_inverse(core, scale)
+    own = core.diagonal() * scale * scale
+    for i, row in enumerate(core):
+        row[:i] = core[:i, i] = own[i] + own[:i] - 2.0 * row[:i] * scale[i] * scale[:i]
+        row[i] = 0.0
     return float(log_z)

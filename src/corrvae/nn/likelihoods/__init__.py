@@ -66,11 +66,6 @@ def choose_likelihood(matrix: np.ndarray | sparse.spmatrix | sparse.sparray, mis
     ======================================================  =====================
 
     Entries that are `missing` (NaN) do not count.
-
-    Examples
-    --------
-    >>> choose_likelihood(np.array([[0.0, 1.0], [1.0, 1.0]]))
-    ('bernoulli', 'all features are 0 or 1')
     """
     matrix = matrix if isinstance(matrix, np.ndarray) else sparse.csr_array(matrix)
     n_rows, n_columns = matrix.shape  # pyright: ignore[reportGeneralTypeIssues]
