@@ -37,7 +37,7 @@ from corrvae.model import CorrelatedModel, Posterior, build_model
 from corrvae.model.adaptive import ForestAdapter, make_forests
 from corrvae.model.families import FAMILIES, Family, make_family
 from corrvae.model.objectives import bound
-from corrvae.model.sampling import PriorSample, sample_latent
+from corrvae.model.prior import PriorSample, sample_latent
 from corrvae.nn import LIKELIHOODS, NORMALIZATIONS, FeatureTable, Likelihood, Scaling
 from corrvae.saving import plain, read_model, write_model
 from corrvae.scoring import (

@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 import torch
 
 from corrvae.model import LearnedTau, PairPrior
+from corrvae.model.prior import check_tau, sample_latent
 
 
 @pytest.mark.parametrize("tau", [-0.9999, -0.3, 0.0, 0.5, 0.99, 0.999999])
@@ -40,9 +42,7 @@ def test_a_tensor_has_the_same_constants_and_may_differ_by_dimension():
 @pytest.mark.parametrize("tau", [-1.0, 1.0, 1.5, float("nan")])
 def test_tau_lies_inside_its_interval(tau):
     with pytest.raises(ValueError, match="tau must lie strictly between -1 and 1"):
-        PairPrior.of(tau, 3)
-    with pytest.raises(ValueError, match="tau must lie strictly between -1 and 1"):
-        LearnedTau(tau)
+        check_tau(tau)
 
 
 @pytest.mark.parametrize("n_components", [None, 3])
@@ -56,11 +56,30 @@ def test_a_learned_tau_begins_at_its_start_moves_and_stays_inside(n_components):
         (-PairPrior.of(tau(), 3).product.sum() - tau().sum()).backward()
         optimizer.step()
     assert bool((tau().abs() < 1).all())
-    with pytest.raises(ValueError, match="at least"):
-        LearnedTau(0.9999999)
 
 
-def test_constants_made_in_inference_mode_can_be_trained_with():
-    with torch.inference_mode():
-        constants = PairPrior.of(0.123, 2)
-    (torch.ones(2, requires_grad=True) * constants.near).sum().backward()
+COPIES = 4000
+# Many paths of four vertices, each with an isolated vertex beside it; edges in any order and direction.
+PATHS = np.array([(5 * copy + i, 5 * copy + j) for copy in range(COPIES) for i, j in ((2, 1), (0, 1), (2, 3))])
+
+
+def test_latent_points_have_the_priors_correlations():
+    tau = np.array([0.9, -0.5])
+    z = sample_latent(tau, 5 * COPIES, PATHS, np.random.default_rng(0)).reshape(COPIES, 5, 2)
+    for dimension in range(2):
+        found = np.corrcoef(z[:, :, dimension].T)
+        for i, j, distance in ((0, 1, 1), (1, 2, 1), (0, 2, 2), (0, 3, 3)):
+            assert found[i, j] == pytest.approx(tau[dimension] ** distance, abs=0.06)
+        assert found[:4, 4] == pytest.approx(np.zeros(4), abs=0.06)
+        assert z[:, :, dimension].std(0) == pytest.approx(np.ones(5), abs=0.06)
+    assert np.corrcoef(z[:, 0, 0], z[:, 0, 1])[0, 1] == pytest.approx(0.0, abs=0.06)
+
+
+def test_without_a_forest_points_are_independent():
+    z = sample_latent(np.full(1, 0.9), 5000, np.empty((0, 2), np.int64), np.random.default_rng(0))
+    assert np.corrcoef(z[:-1, 0], z[1:, 0])[0, 1] == pytest.approx(0.0, abs=0.07)
+
+
+def test_a_cycle_has_no_prior():
+    with pytest.raises(ValueError, match="closes a cycle"):
+        sample_latent(np.full(1, 0.9), 3, np.array([[0, 1], [1, 2], [0, 2]]), np.random.default_rng(0))

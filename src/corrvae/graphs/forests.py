@@ -129,7 +129,7 @@ class ForestPieces:
         piece_size: int | None = None,
         stays: Bool[np.ndarray, " vertices"] | None = None,
     ) -> None:
-        from corrvae.graphs.weights.kernels.rooting import cut_into_blocks, pack_blocks
+        from corrvae.graphs.weights.kernels.adjacency import cut_into_blocks, pack_blocks
 
         self._forest = forest
         stays = np.zeros(len(forest.order), bool) if stays is None else stays[forest.order]

@@ -42,13 +42,9 @@ class Posterior:
         ids: Sequence[Any] | Shaped[np.ndarray, " ids"] | None = None,
         tau: Float[np.ndarray, " dim"] | None = None,
     ) -> None:
-        if mean.shape != stddev.shape:
-            raise ValueError(f"mean has shape {mean.shape}, but stddev has shape {stddev.shape}")
         if not (stddev > 0).all():
             row, column = np.argwhere(~(stddev > 0))[0]
             raise ValueError(f"standard deviations must be positive; vertex {row}, dimension {column} is not")
-        if ids is not None and len(ids) != len(mean):
-            raise ValueError(f"there are {len(ids):,} ids for {len(mean):,} vertices")
         self.mean = mean
         self.stddev = stddev
         self.tau = np.zeros(mean.shape[1]) if tau is None else tau

@@ -1,13 +1,15 @@
-"""The pair prior: two latent points with correlation tau in every dimension, tau given or learned."""
+"""The prior: linked latent points have correlation tau in every dimension, given or learned; draws along forests."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import atanh
 from typing import final
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from corrvae.graphs.forests import forest_levels
 
 # A learned tau keeps this distance from -1 and 1, where the pair prior degenerates.
 _MARGIN = 1e-6
@@ -45,32 +47,18 @@ class PairPrior:
         device: torch.device | None = None,
     ) -> "PairPrior":
         """Compute the constants from tau: a number, or a tensor with one value or one for each latent dimension."""
-        if isinstance(tau, Tensor):
-            return _compute(tau, n_components, dtype, device)
-        return _compute_fixed(tau, n_components, dtype, device)
-
-
-@lru_cache(maxsize=64)
-def _compute_fixed(tau: float, n_components: int, dtype: torch.dtype, device: torch.device | None) -> PairPrior:
-    check_tau(tau)
-    # A tensor made in inference mode cannot be used in training later.
-    with torch.inference_mode(False):
-        return _compute(torch.tensor(tau, dtype=torch.float64), n_components, dtype, device)
-
-
-def _compute(tau: Tensor, n_components: int, dtype: torch.dtype, device: torch.device | None) -> PairPrior:
-    tau = tau.to("cpu", torch.float64).expand(n_components)  # not every device has float64
-    sign = torch.where(tau.detach() < 0, -1.0, 1.0).double()
-    determinant = (1.0 - tau) * (1.0 + tau)
-    return PairPrior(
-        near=(tau / (4.0 * (1.0 - tau))).to(device, dtype),
-        far=(-tau / (4.0 * (1.0 + tau))).to(device, dtype),
-        spread=(tau * tau / (2.0 * determinant)).to(device, dtype),
-        product=(sign * tau / determinant).to(device, dtype),
-        sign=sign.to(device, dtype),
-        complement=(1.0 - sign * tau).to(device, dtype),
-        constant=(0.5 * (torch.log1p(-tau) + torch.log1p(tau)).sum()).to(device, dtype),
-    )
+        tau = torch.as_tensor(tau, dtype=torch.float64, device="cpu").expand(n_components)  # MPS has no float64
+        sign = torch.where(tau.detach() < 0, -1.0, 1.0).double()
+        determinant = (1.0 - tau) * (1.0 + tau)
+        return cls(
+            near=(tau / (4.0 * (1.0 - tau))).to(device, dtype),
+            far=(-tau / (4.0 * (1.0 + tau))).to(device, dtype),
+            spread=(tau * tau / (2.0 * determinant)).to(device, dtype),
+            product=(sign * tau / determinant).to(device, dtype),
+            sign=sign.to(device, dtype),
+            complement=(1.0 - sign * tau).to(device, dtype),
+            constant=(0.5 * (torch.log1p(-tau) + torch.log1p(tau)).sum()).to(device, dtype),
+        )
 
 
 def check_tau(tau: float) -> None:
@@ -85,9 +73,6 @@ class LearnedTau(nn.Module):
 
     def __init__(self, start: float = 0.99, *, n_components: int | None = None) -> None:
         super().__init__()
-        check_tau(start)
-        if abs(start) > 1.0 - 2.0 * _MARGIN:
-            raise ValueError(f"a learned tau must start at least {2 * _MARGIN} away from -1 and 1, got {start}")
         shape = () if n_components is None else (n_components,)
         self.raw = nn.Parameter(torch.full(shape, atanh(start / (1.0 - _MARGIN)), dtype=torch.float64).float())
 
@@ -99,3 +84,25 @@ class LearnedTau(nn.Module):
     def forward(self) -> Float[Tensor, "*dim"]:
         """Return tau in float64 on the CPU: 1 - tau must keep its digits."""
         return (1.0 - _MARGIN) * self.raw.to("cpu", torch.float64).tanh()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PriorSample:
+    """New data drawn from a model: features of each point, and the latent points that they were drawn from."""
+
+    features: Float[np.ndarray, "rows features"]
+    latent: Float[np.ndarray, "rows dim"]
+
+
+def sample_latent(
+    tau: Float[np.ndarray, " dim"],
+    n_points: int,
+    forest: Int[np.ndarray, "edges 2"],
+    generator: np.random.Generator,
+) -> Float[np.ndarray, "points dim"]:
+    """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise."""
+    z = generator.standard_normal((n_points, len(tau)))
+    for children, parents, _ in forest_levels(n_points, forest):
+        z[children] = tau * z[parents] + np.sqrt(1.0 - tau**2) * z[children]
+    return z

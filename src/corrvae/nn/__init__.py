@@ -24,6 +24,6 @@ from corrvae.nn.pair_networks import PairPerceptron as PairPerceptron
 from corrvae.nn.rows import DenseRows as DenseRows
 from corrvae.nn.rows import FeatureTable as FeatureTable
 from corrvae.nn.rows import Rows as Rows
+from corrvae.nn.rows import Scaling as Scaling
 from corrvae.nn.rows import SparsePattern as SparsePattern
 from corrvae.nn.rows import SparseRows as SparseRows
-from corrvae.nn.scaling import Scaling as Scaling

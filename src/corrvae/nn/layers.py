@@ -26,7 +26,6 @@ class RowsLinear(nn.Module):
 
     def forward(self, rows: Rows) -> Float[Tensor, "rows outputs"]:
         """Map a batch of rows."""
-        check_columns(rows, len(self.weight))
         return rows.affine(self.weight, self.bias)
 
 
@@ -44,12 +43,6 @@ def uniform_parameter(shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
     """Draw a weight or bias as `torch.nn.Linear` does: uniform within 1 / sqrt(number of inputs)."""
     bound = 1.0 / max(1, fan_in) ** 0.5
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
-
-
-def check_columns(rows: Rows, n_features: int) -> None:
-    """Raise a `ValueError` if a batch does not have the number of features that a network was built for."""
-    if rows.shape[1] != n_features:
-        raise ValueError(f"the rows have {rows.shape[1]} columns, but the network was built for {n_features}")
 
 
 def check_widths(name: str, widths: Sequence[int]) -> tuple[int, ...]:

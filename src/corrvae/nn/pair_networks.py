@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from corrvae.nn.layers import RowsLinear, check_columns, check_widths, perceptron, uniform_parameter
+from corrvae.nn.layers import RowsLinear, check_widths, perceptron, uniform_parameter
 from corrvae.nn.rows import Rows
 
 Prepared = Float[Tensor, "vertices width"]
@@ -78,7 +78,6 @@ class PairPerceptron(PairNetwork):
 
     def prepare(self, rows: Rows) -> Prepared:
         """Return [A x, B x + b] for each vertex."""
-        check_columns(rows, len(self.weight))
         return rows.affine(self.weight, torch.cat([torch.zeros_like(self.bias), self.bias]))
 
     def pre_activation(self, prepared: Prepared, first: Positions, second: Positions) -> Pairs:
@@ -207,7 +206,6 @@ class PairMetric(PairNetwork):
 
     def prepare(self, rows: Rows) -> Prepared:
         """Return the image of each mean."""
-        check_columns(rows, self.n_components)
         return self.image(rows.dense())
 
     def pre_activation(self, prepared: Prepared, first: Positions, second: Positions) -> Pairs:

@@ -3,10 +3,9 @@ import pytest
 import scipy.linalg
 
 from corrvae.datasets import tree
-from corrvae.experiments import spectral
-from corrvae.experiments.clustering import score_clustering
+from corrvae.experiments import clustering
+from corrvae.experiments.clustering import cut, score_clustering, similarities
 from corrvae.experiments.models import point_posterior
-from corrvae.experiments.spectral import cut, similarities
 from corrvae.model import Posterior
 from corrvae.scoring import make_metric
 
@@ -40,7 +39,7 @@ def test_the_cut_is_that_of_a_dense_eigenvector(diagonal, n_points):
 def test_iteration_and_decomposition_agree(monkeypatch):
     similar = similarities(squared_distances(np.random.default_rng(1).normal(size=(200, 2))))
     dense = cut(similar)
-    monkeypatch.setattr(spectral, "_DENSE", 10)
+    monkeypatch.setattr(clustering, "_DENSE", 10)
     iterated = cut(similar)
     assert iterated.eigenvalue == pytest.approx(dense.eigenvalue, rel=1e-3)
     assert max(np.mean(iterated.side == dense.side), np.mean(iterated.side != dense.side)) > 0.98
@@ -54,7 +53,7 @@ def test_large_distances_do_not_underflow():
 
 
 def test_points_without_a_second_eigenvector_have_a_large_residual(monkeypatch):
-    monkeypatch.setattr(spectral, "_DENSE", 10)
+    monkeypatch.setattr(clustering, "_DENSE", 10)
     points = np.random.default_rng(0).normal(size=(300, 100))  # all far from each other: many near-separate groups
     assert cut(similarities(squared_distances(points)), "unit").residual > 0.1
 
