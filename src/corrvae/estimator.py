@@ -975,7 +975,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X: Any = None,
         *,
         metric: MetricChoice = "log_odds",
-        method: Literal["logistic", "isotonic"] = "logistic",
         prior: float | None = None,
         n_unlinked: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -986,8 +985,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         links : array of shape (n_links, 2)
             Held-out links, as pairs of ids; an edge of the training graph raises an error.
-        method : {"logistic", "isotonic"}
-            Log-odds linear in the score, or any monotone function; the latter needs a thousand links or more.
         prior : float or None
             The share of linked pairs among those that will be scored; ``None``: that among all pairs of training rows,
             by the training graph and these links.
@@ -1004,7 +1001,6 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             metric,
             edges=np.empty((0, 2), np.int64) if edges is None else edges,
             prior=prior,
-            method=method,
             n_unlinked=n_unlinked,
             random_state=random_state,
         )

@@ -1,12 +1,11 @@
 """From a score to the probability of a link, learned from held-out links and random pairs without a link."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from corrvae.model.posterior import Posterior
@@ -22,29 +21,17 @@ _UNLINKED, _FEWEST_UNLINKED = 10, 1000
 class LinkCalibration:
     """The probability of a link as a function of a score.
 
-    The odds of a link are the prior odds times the likelihood ratio of the score among linked and unlinked pairs. The
-    ratio is what was learned; it does not depend on the prior, so the prior may be changed.
-
-    `prior` is the share of linked pairs among those whose probability is asked for. `knots` and `log_ratios` are log
-    likelihood ratios at some scores, joined by straight lines; outside, a logistic calibration extends the line and an
-    isotonic one stays constant.
-
-    Examples
-    --------
-    >>> calibration = LinkCalibration("log_odds", "logistic", 0.5, 10, 100, np.array([0.0, 1.0]), np.array([0.0, 2.0]))
-    >>> calibration(np.array([0.0, 1.0])).round(3).tolist()
-    [0.5, 0.881]
-    >>> calibration.with_prior(0.01)(np.array([0.0])).round(3).tolist()
-    [0.01]
+    The odds of a link are the prior odds times the likelihood ratio of the score among linked and unlinked pairs, whose
+    logarithm is intercept + slope * score. That is what was learned; it does not depend on the prior, the share of
+    linked pairs among those whose probability is asked for, so the prior may be changed.
     """
 
     metric: str
-    method: Literal["logistic", "isotonic"]
     prior: float
     n_linked: int
     n_unlinked: int
-    knots: Float[np.ndarray, " knots"]
-    log_ratios: Float[np.ndarray, " knots"]
+    slope: float
+    intercept: float
 
     def __post_init__(self) -> None:
         if not 0.0 < self.prior < 1.0:
@@ -52,11 +39,7 @@ class LinkCalibration:
 
     def __call__(self, scores: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Return the probability of a link at scores."""
-        ratios = np.interp(scores, self.knots, self.log_ratios)
-        if self.method == "logistic":
-            (first, last), (begin, end) = self.knots, self.log_ratios
-            ratios = begin + (np.asarray(scores, np.float64) - first) * ((end - begin) / (last - first))
-        return expit(logit(self.prior) + ratios)
+        return expit(logit(self.prior) + self.intercept + self.slope * np.asarray(scores, np.float64))
 
     def with_prior(self, prior: float) -> "LinkCalibration":
         """Return the same calibration for another share of linked pairs."""
@@ -70,12 +53,10 @@ def calibrate(
     metric: str,
     larger_is_better: bool,
     prior: float,
-    method: Literal["logistic", "isotonic"] = "logistic",
 ) -> LinkCalibration:
-    """Learn probabilities from the scores of held-out links and of pairs without a link.
+    """Learn probabilities from the scores of held-out links and of pairs without a link, by logistic regression.
 
-    `prior` is as in `LinkCalibration`. The method "logistic" has log-odds linear in the score, and constant if links do
-    not have the better scores; "isotonic" is any monotone function, and needs a thousand links or more.
+    They are constant if links do not have the better scores. `prior` is as in `LinkCalibration`.
     """
     if min(len(linked), len(unlinked)) < 2:
         raise ValueError(
@@ -87,22 +68,12 @@ def calibrate(
     labels = np.repeat([1, 0], [len(linked), len(unlinked)])
     # Both kinds weigh the same, so that what is learned is the likelihood ratio.
     weights = 0.5 * len(scores) / np.where(labels == 1, len(linked), len(unlinked))
-    if method == "logistic":
-        centre, scale = scores.mean(), scores.std() or 1.0
-        fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
-        slope, constant = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-        if (slope > 0) != larger_is_better:  # worse scores must not be likelier links; then the score means nothing
-            slope = constant = 0.0
-        knots, log_ratios = np.array([centre, centre + scale]), np.array([constant, constant + slope])
-    elif method == "isotonic":
-        # No finite sample proves a link certain: the ends stay half an observation away from 0 and 1.
-        margin = 0.5 / len(scores)
-        fitted = IsotonicRegression(y_min=margin, y_max=1.0 - margin, increasing=larger_is_better)
-        fitted.fit(scores, labels, sample_weight=weights)
-        knots, log_ratios = fitted.X_thresholds_, logit(fitted.y_thresholds_)
-    else:
-        raise ValueError(f'method must be "logistic" or "isotonic", got {method!r}')
-    return LinkCalibration(metric, method, float(prior), len(linked), len(unlinked), knots, log_ratios)
+    centre, scale = scores.mean(), scores.std() or 1.0
+    fitted = LogisticRegression().fit(((scores - centre) / scale)[:, None], labels, sample_weight=weights)
+    slope, constant = float(fitted.coef_[0, 0]) / scale, float(fitted.intercept_[0])
+    if (slope > 0) != larger_is_better:  # worse scores must not be likelier links; then the score means nothing
+        slope = constant = 0.0
+    return LinkCalibration(metric, float(prior), len(linked), len(unlinked), slope, constant - slope * centre)
 
 
 def calibrate_links(
@@ -112,7 +83,6 @@ def calibrate_links(
     *,
     edges: Int[np.ndarray, "edges 2"],
     prior: float | None = None,
-    method: Literal["logistic", "isotonic"] = "logistic",
     n_unlinked: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> LinkCalibration:
@@ -141,7 +111,6 @@ def calibrate_links(
         metric=metric.name,
         larger_is_better=metric.larger_is_better,
         prior=prior,
-        method=method,
     )
 
 
