@@ -100,7 +100,7 @@ def invert_core(core: Float[np.ndarray, "k k"], monitor: Monitor) -> float | Non
     """
     if core.shape[0] == 1:
         return 0.0
-    degrees = sum(core)
+    degrees = core.sum(axis=0)
     total, scale = float(sum(degrees.tolist())), 1.0 / np.sqrt(degrees)
     for i, row in enumerate(core):
         row[:i] = 1.0 / (scale[i] * scale[:i] * total) - row[:i] * scale[i] * scale[:i]
