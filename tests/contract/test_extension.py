@@ -166,8 +166,6 @@ def test_a_family(monkeypatch, tmp_path):
     rho = np.tanh(model.model_.family.a.detach().double().numpy())
     assert (rho > np.tanh(0.1)).all()  # edges are correlated
     np.testing.assert_allclose(model.posterior().correlation([("v0", "v59")]), [rho])
-    drawn = model.posterior().sample_forest(4000, [("v0", "v1")], random_state=0)
-    assert np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1] == pytest.approx(rho[0], abs=0.05)
     found = model.kneighbors(ids=["v0"], n_neighbors=59)
     m, s = model.embedding_.astype(float), model.stddev_.astype(float)
     distances = ((m[0] - m) ** 2 + s[0] ** 2 + s**2 - 2 * rho * s[0] * s).sum(1)[1:]

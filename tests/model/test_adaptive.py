@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from corrvae.graphs import CorrelationGraph, enumerate_forests
+from corrvae.graphs import CorrelationGraph
 from corrvae.model import adaptive
 from corrvae.model.adaptive import AdaptiveForests, ForestAdapter
+from support.forests import enumerate_forests
 from support.graphs import graphs
 from support.resistance import conductances_of, scale_free
 

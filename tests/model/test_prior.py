@@ -78,8 +78,3 @@ def test_latent_points_have_the_priors_correlations():
 def test_without_a_forest_points_are_independent():
     z = sample_latent(np.full(1, 0.9), 5000, np.empty((0, 2), np.int64), np.random.default_rng(0))
     assert np.corrcoef(z[:-1, 0], z[1:, 0])[0, 1] == pytest.approx(0.0, abs=0.07)
-
-
-def test_a_cycle_has_no_prior():
-    with pytest.raises(ValueError, match="closes a cycle"):
-        sample_latent(np.full(1, 0.9), 3, np.array([[0, 1], [1, 2], [0, 2]]), np.random.default_rng(0))

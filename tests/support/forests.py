@@ -6,6 +6,8 @@ import networkx as nx
 import numpy as np
 from scipy import stats
 
+from corrvae.graphs import CorrelationGraph
+
 
 def random_forest(n_vertices: int, seed: int) -> np.ndarray:
     """Edges of a random forest, in random order and orientation."""
@@ -25,14 +27,24 @@ def random_edges(n_vertices: int, density: float, seed: int) -> np.ndarray:
 def spanning_forests(n_vertices: int, edges: np.ndarray) -> list[tuple[int, ...]]:
     """Every maximal acyclic subgraph, as the numbers of its edges."""
 
-    def graph(numbers) -> nx.Graph:
-        made = nx.Graph()
-        made.add_nodes_from(range(n_vertices))
-        made.add_edges_from(edges[list(numbers)].tolist())
-        return made
+    def trees(numbers) -> int | None:
+        """Number of trees; None if there is a cycle."""
+        tree_of = list(range(n_vertices))
+        for i, j in edges[list(numbers)].tolist():
+            if tree_of[i] == tree_of[j]:
+                return None
+            tree_of = [tree_of[i] if tree == tree_of[j] else tree for tree in tree_of]
+        return len(set(tree_of))
 
-    size = n_vertices - nx.number_connected_components(graph(range(len(edges))))
-    return [numbers for numbers in combinations(range(len(edges)), size) if nx.is_forest(graph(numbers))]
+    whole = nx.Graph(edges.tolist())
+    size = len(whole) - nx.number_connected_components(whole)
+    return [numbers for numbers in combinations(range(len(edges)), size) if trees(numbers)]
+
+
+def enumerate_forests(graph: CorrelationGraph) -> np.ndarray:
+    """Every maximal acyclic subgraph as a row: whether it contains each edge."""
+    forests = spanning_forests(graph.n_vertices, graph.edges)
+    return np.array([np.isin(np.arange(graph.n_edges), forest) for forest in forests]).reshape(-1, graph.n_edges)
 
 
 def forest_shares(forests: list[tuple[int, ...]], conductances: np.ndarray) -> np.ndarray:

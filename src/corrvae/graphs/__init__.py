@@ -8,7 +8,6 @@ torch nor numba.
 from corrvae.graphs import heuristics as heuristics
 from corrvae.graphs.edges import DroppedEdgesWarning as DroppedEdgesWarning
 from corrvae.graphs.edges import EdgeError as EdgeError
-from corrvae.graphs.forests import enumerate_forests as enumerate_forests
 from corrvae.graphs.forests import sample_forest as sample_forest
 from corrvae.graphs.graph import CorrelationGraph as CorrelationGraph
 from corrvae.graphs.graph import graph_features as graph_features

@@ -1,57 +1,15 @@
-"""Maximal acyclic subgraphs: all of them for small graphs, a random one for any, and the levels of a rooted one."""
+"""Maximal acyclic subgraphs: random ones, rooted, and cut into pieces."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from corrvae.graphs.graph import CorrelationGraph
-from corrvae.graphs.weights.plan import dense_weights
 from corrvae.graphs.weights.progress import watch
-
-
-def enumerate_forests(graph: CorrelationGraph, *, limit: int = 1_000_000) -> Bool[np.ndarray, "forests edges"]:
-    """Return all maximal acyclic subgraphs of a small graph, a row for each: one spanning tree in each component.
-
-    More than `limit` of them raise a ``ValueError`` before any is listed.
-
-    Examples
-    --------
-    >>> from corrvae import CorrelationGraph
-    >>> triangle = CorrelationGraph.from_edges([("a", "b"), ("a", "c"), ("b", "c")])
-    >>> enumerate_forests(triangle).astype(int)
-    array([[1, 1, 0],
-           [1, 0, 1],
-           [0, 1, 1]])
-    """
-    log_count = dense_weights(graph)[1] if graph.n_edges else 0.0
-    if log_count > np.log(limit) + 1e-6:
-        many = f"{np.exp(log_count):,.0f}" if log_count < np.log(1e9) else f"10^{log_count / np.log(10):.0f}"
-        raise ValueError(f"the graph has about {many} maximal acyclic subgraphs, more than limit={limit:,}")
-    n_forest_edges = graph.n_vertices - graph.n_connected
-    forests: list[list[int]] = []
-    # Depth-first: the edges chosen so far, the next edge to decide on, and the tree of every vertex.
-    stack: list[tuple[list[int], int, list[int]]] = [([], 0, list(range(graph.n_vertices)))]
-    while stack:
-        chosen, edge, tree_of = stack.pop()
-        if len(chosen) == n_forest_edges:
-            forests.append(chosen)
-            continue
-        i, j = (tree_of[v] for v in graph.edges[edge])
-        if i == j or _can_span(tree_of, graph.edges[edge + 1 :], graph.n_connected):  # else this edge is needed
-            stack.append((chosen, edge + 1, tree_of))
-        if i != j:
-            stack.append(([*chosen, edge], edge + 1, [i if tree == j else tree for tree in tree_of]))
-    rows = np.zeros((len(forests), graph.n_edges), bool)
-    for row, forest in zip(rows, forests, strict=True):
-        row[forest] = True
-    return rows
 
 
 def add_ground(graph: CorrelationGraph, conductance: float) -> tuple[CorrelationGraph, Bool[np.ndarray, " edges"]]:
@@ -211,50 +169,3 @@ class ForestSampler:
 
     def _order_edges(self, edges: Int[np.ndarray, " edges"]) -> OrderedForest:
         return OrderedForest.of(self.graph.n_vertices, self.graph.edges[edges])
-
-
-def forest_levels(
-    n_vertices: int, edges: Int[np.ndarray, "edges 2"]
-) -> Iterator[tuple[Int[np.ndarray, " level"], Int[np.ndarray, " level"], Int[np.ndarray, " level"]]]:
-    """Yield, from the roots down, the vertices of each depth, their parents, and which edges join them.
-
-    Every tree of the forest has its first vertex as root, and vertices are in the order of a search breadth first. An
-    edge that closes a cycle raises a ValueError.
-    """
-    trees = coo_array((np.ones(len(edges)), edges.T), shape=(n_vertices, n_vertices))
-    n_trees, labels = connected_components(trees, directed=False)
-    if len(edges) != n_vertices - n_trees:
-        number = bisect_left(range(len(edges)), True, key=lambda k: _has_cycle(n_vertices, edges[: k + 1]))
-        i, j = edges[number].tolist()
-        raise ValueError(
-            f"edge {number} ({i}, {j}) closes a cycle, but a joint density exists along forests only; draw a "
-            "spanning forest of the graph first, with corrvae.graphs.sample_forest"
-        )
-    roots = np.unique(labels, return_index=True)[1]
-    above = np.column_stack([np.full(n_trees, n_vertices), roots])  # one more vertex, above all roots
-    joined = np.concatenate([edges, above]).T
-    tree = coo_array((np.ones(n_vertices), joined), shape=(n_vertices + 1, n_vertices + 1))
-    order, parents = breadth_first_order(tree, n_vertices, directed=False)
-    is_second = parents[edges[:, 1]] == edges[:, 0]
-    edge_of = np.empty(n_vertices, np.int64)
-    edge_of[np.where(is_second, edges[:, 1], edges[:, 0])] = np.arange(len(edges))
-    place = np.argsort(order)[parents[order[1:]]]  # of each one's parent
-    begin = n_trees + 1
-    while begin <= n_vertices:
-        end = 1 + int(np.searchsorted(place, begin))
-        level = order[begin:end]
-        yield level, parents[level], edge_of[level]
-        begin = end
-
-
-def _has_cycle(n_vertices: int, edges: np.ndarray) -> bool:
-    adjacency = coo_array((np.ones(len(edges)), edges.T), shape=(n_vertices, n_vertices))
-    return connected_components(adjacency, directed=False)[0] > n_vertices - len(edges)
-
-
-def _can_span(tree_of: list[int], edges: np.ndarray, n_trees: int) -> bool:
-    """Return whether these edges join the trees into `n_trees`."""
-    n = len(tree_of)
-    i, j = np.asarray(tree_of)[edges].T
-    n_found = connected_components(coo_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[0]
-    return n_found - (n - len(set(tree_of))) == n_trees  # labels that no vertex has count as components there

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import log, pi
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from corrvae.graphs.forests import forest_levels
 from corrvae.graphs.ids import VertexIds, as_array, id_array
 
 
@@ -144,42 +142,3 @@ class Posterior:
         """Draw each vertex from its own marginal, independently of the others."""
         noise = np.random.default_rng(random_state).standard_normal((n_samples, *self.mean.shape))
         return self.mean + self.stddev * noise
-
-    def sample_forest(
-        self, n_samples: int, edges: Any, random_state: np.random.Generator | int | None = None
-    ) -> Float[np.ndarray, "samples vertices dim"]:
-        """Draw all vertices jointly along a forest: roots from their marginals, then each vertex given its parent.
-
-        In units of its standard deviation, a vertex is rho times its parent plus sqrt(1 - rho^2) times noise. Edges are
-        pairs of ids; vertices without one are drawn on their own.
-        """
-        places = self.pair_positions(edges)
-        a = self.pre_activation(places)
-        standard = np.random.default_rng(random_state).standard_normal((n_samples, *self.mean.shape))
-        for children, parents, joining in forest_levels(self.n_vertices, places):
-            standard[:, children] *= np.exp(-_log_cosh(a[joining]))
-            standard[:, children] += np.tanh(a[joining]) * standard[:, parents]
-        return self.mean + self.stddev * standard
-
-    def log_density(
-        self, z: Float[np.ndarray, "*samples vertices dim"], edges: Any
-    ) -> Float[np.ndarray, "*samples"] | np.floating:
-        """Return the joint log-density along a forest: marginals, and for each edge log q_ij / (q_i q_j).
-
-        In standard units the latter is log cosh a - ((x - y)^2 expm1(2a) + (x + y)^2 expm1(-2a)) / 8, which needs no
-        difference of numbers close to each other.
-        """
-        places = self.pair_positions(edges)
-        next(forest_levels(self.n_vertices, places), None)  # raises if the edges are no forest
-        a = self.pre_activation(places)
-        standard = (np.asarray(z, dtype=np.float64) - self.mean) / self.stddev
-        marginal = -0.5 * standard**2 - np.log(self.stddev) - 0.5 * log(2.0 * pi)
-        x, y = standard[..., places[:, 0], :], standard[..., places[:, 1], :]
-        pair = _log_cosh(a) - ((x - y) ** 2 * np.expm1(2.0 * a) + (x + y) ** 2 * np.expm1(-2.0 * a)) / 8.0
-        return marginal.sum((-2, -1)) + pair.sum((-2, -1))
-
-
-def _log_cosh(a: np.ndarray) -> np.ndarray:
-    size = np.abs(a)
-    near = 0.5 * np.log1p(np.sinh(np.minimum(size, 1.0)) ** 2)
-    return np.where(size < 1.0, near, size + np.log1p(np.exp(-2.0 * size)) - log(2.0))

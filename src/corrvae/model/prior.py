@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from corrvae.graphs.forests import forest_levels
+from corrvae.graphs.forests import OrderedForest
 
 # A learned tau keeps this distance from -1 and 1, where the pair prior degenerates.
 _MARGIN = 1e-6
@@ -102,7 +102,11 @@ def sample_latent(
     generator: np.random.Generator,
 ) -> Float[np.ndarray, "points dim"]:
     """Draw latent points from the prior along a forest: z_child = tau z_parent + sqrt(1 - tau^2) noise."""
+    from corrvae.model.kernels import descend
+
     z = generator.standard_normal((n_points, len(tau)))
-    for children, parents, _ in forest_levels(n_points, forest):
-        z[children] = tau * z[parents] + np.sqrt(1.0 - tau**2) * z[children]
+    rooted = OrderedForest.of(n_points, forest)
+    noise = z[rooted.order]
+    descend(noise, np.zeros_like(noise), np.zeros_like(noise), rooted.parents, tau)
+    z[rooted.order] = noise
     return z

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from corrvae.graphs import CorrelationGraph, SpanningPlan, SpanningWeights, enumerate_forests, spanning_weights
+from corrvae.graphs import CorrelationGraph, SpanningPlan, SpanningWeights, spanning_weights
 from corrvae.graphs.forests import add_ground
 from corrvae.graphs.weights import plan as module
 from corrvae.graphs.weights.plan import dense_weights, forests_needed
 from support.elimination import conductance_matrix, exact_resistances
+from support.forests import enumerate_forests
 from support.graphs import graphs
 from support.resistance import conductances_of, forest_weights, from_networkx, scale_free, solved_weights
 from support.unchecked import unchecked
@@ -24,7 +25,7 @@ METHODS = ["auto", "exact", "sketch", "sample"]
 @given(graphs(max_vertices=6))
 def test_exact_weights_are_shares_of_forests(graph):
     weights = spanning_weights(graph, "exact").weights
-    assert np.allclose(weights, forest_weights(graph, enumerate_forests(graph)), atol=1e-12)
+    assert np.allclose(weights, forest_weights(graph(graph)), atol=1e-12)
 
 
 @given(graphs(max_vertices=6))
@@ -294,7 +295,7 @@ def test_dense_weights_are_shares_of_all_forests(graph):
     graph = CorrelationGraph(graph.edges, graph.n_vertices)  # without conductances
     if graph.n_edges == 0:
         return
-    np.testing.assert_allclose(dense_weights(graph)[0], enumerate_forests(graph).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(dense_weights(graph)[0](graph).mean(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -335,12 +335,8 @@ class JointPosterior(Posterior):
                 drawn[sample] = every[self._chosen]
         return drawn
 
-    def log_density(
-        self, z: Float[np.ndarray, "*samples vertices dim"], edges: Any = None
-    ) -> Float[np.ndarray, "*samples"] | np.floating:
-        """Return the joint log-density of all vertices under the mixture; with edges, that along this forest."""
-        if edges is not None:
-            return super().log_density(z, edges)
+    def log_density(self, z: Float[np.ndarray, "*samples vertices dim"]) -> Float[np.ndarray, "*samples"] | np.floating:
+        """Return the joint log-density of all vertices under the mixture."""
         if len(self._chosen) != len(self._mixture.precision):
             raise ValueError("the joint density is known for all vertices of the graph together, not for some of them")
         z = np.asarray(z, np.float64)[..., np.argsort(self._chosen), :]

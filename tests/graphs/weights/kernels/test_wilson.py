@@ -3,12 +3,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from corrvae.graphs import CorrelationGraph, enumerate_forests
+from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.weights.kernels import wilson
 from corrvae.graphs.weights.kernels.adjacency import Pieces
 from corrvae.graphs.weights.pattern import split_into_pieces
 from corrvae.graphs.weights.sample import neighbor_tables, walk_order
 from support.elimination import no_control
+from support.forests import enumerate_forests
 from support.graphs import graphs
 from support.resistance import conductances_of, forest_weights, from_networkx, scale_free
 
