@@ -58,13 +58,6 @@ def test_points_without_a_second_eigenvector_have_a_large_residual(monkeypatch):
     assert cut(similarities(squared_distances(points)), "unit").residual > 0.1
 
 
-def test_wrong_input_raises():
-    with pytest.raises(ValueError, match="2 points or more to cut, not 1"):
-        similarities(np.zeros((1, 1)))
-    with pytest.raises(ValueError, match="finite numbers"):
-        similarities(np.array([[0.0, np.nan], [np.nan, 0.0]]))
-
-
 def test_two_groups_are_found_and_random_labels_are_not():
     generator = np.random.default_rng(0)
     points = np.concatenate([generator.standard_normal((40, 2)), generator.standard_normal((40, 2)) + 6.0])

@@ -232,7 +232,7 @@ def test_a_graph_contains_its_ids_and_cannot_be_iterated(graph):
     assert all(value in graph for value in graph.ids.tolist())
     assert "no such vertex" not in graph
     assert None not in graph
-    with pytest.raises(TypeError, match=r"cannot be iterated: its vertices are in graph\.ids"):
+    with pytest.raises(TypeError, match="one-dimensional"):
         list(graph)
     with pytest.raises(TypeError, match="unhashable"):
         _ = [0] in graph

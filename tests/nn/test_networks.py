@@ -39,11 +39,6 @@ def test_the_standard_deviation_is_finite_and_above_its_floor(size):
     assert float(stddev.detach()) == pytest.approx(max(size, 0.0) + 1e-4)
 
 
-def test_floor_must_be_positive():
-    with pytest.raises(ValueError, match="floor must be positive"):
-        Encoder(3, 2, floor=0.0)
-
-
 def test_decoder_is_the_papers():
     torch.manual_seed(0)
     decoder, z = Decoder(3, 7, hidden=(5,)), torch.randn(4, 3)

@@ -5,7 +5,6 @@ from torch.nn.functional import linear
 from corrvae.nn import (
     PAIR_NETWORKS,
     DenseRows,
-    PairBilinear,
     PairMetric,
     PairNetwork,
     PairPerceptron,
@@ -139,8 +138,6 @@ def test_bilinear_is_the_symmetrised_inner_product_of_two_vectors(hidden):
     expected = torch.einsum("irk,jrk->ijk", p + q, p - q)
     expected = (expected + expected.transpose(0, 1)) / 2 + network.constant
     torch.testing.assert_close(network.block(prepared, prepared), expected)
-    with pytest.raises(ValueError, match="rank must be positive"):
-        PairBilinear(6, 3, rank=0)
 
 
 @pytest.mark.parametrize("hidden", [(), (5,)])

@@ -416,8 +416,6 @@ def test_wrong_arguments():
         nearest(points, points, "cosine", 0)
     with pytest.raises(ValueError, match="must be positive, got 0"):
         best_pairs(points, "cosine", 0)
-    with pytest.raises(ValueError, match=r"exclude has shape \(3, 3\)"):
-        nearest(points, points, "cosine", 1, exclude=csr_array(np.eye(3)))
     with pytest.raises(ValueError, match="2 dimensions, but candidates have 3"):
         nearest(points, random_points(4, 3, 0), "cosine", 1)
     with pytest.raises(ValueError, match="2 dimensions, but candidates have 3"):

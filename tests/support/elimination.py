@@ -6,7 +6,8 @@ import numpy as np
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.graphs.weights.kernels.adjacency import adjacency_lists
-from corrvae.graphs.weights.kernels.elimination import Structure, later_neighbors, supernode_tails
+from corrvae.graphs.weights.kernels.elimination import Structure, supernode_tails
+from corrvae.graphs.weights.pattern import later_neighbors
 from support.resistance import conductances_of
 
 

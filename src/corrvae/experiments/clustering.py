@@ -103,12 +103,8 @@ def similarities(distances: Float[np.ndarray, "points points"]) -> Similarities:
 
     The least distance is subtracted, so that similarities cannot all underflow; normalisation undoes it.
     """
-    if len(distances) < 2:
-        raise ValueError(f"there must be 2 points or more to cut, not {len(distances)}")
     np.fill_diagonal(distances, np.inf)  # becomes the 0 of the diagonal
     least = float(distances.min())
-    if not np.isfinite(least):
-        raise ValueError("distances must be finite numbers, but some are not")
     distances -= least
     distances *= -0.5
     np.exp(distances, out=distances)

@@ -215,8 +215,6 @@ def area_under_curve(found: EdgeRanks) -> float:
     higher = higher - (ties_begin[group] - begins[place])
     unrelated = found.candidates[order] - counts[place]
     counted = unrelated > 0
-    if not counted.any():
-        raise ValueError("every candidate is a held-out edge, so there is nothing that one could score above")
     return float(np.mean(1.0 - (at_least + higher)[counted] / (2.0 * unrelated[counted])))
 
 

@@ -24,8 +24,6 @@ def small_world(
     Items are taken in proportion to popularity, which falls as a power of the rank, times what the user's taste makes
     of it; how many is drawn from a power law too. Friends are alike in some of their tastes, and some users have many.
     """
-    if n_users < 2 * _FRIENDS or n_items < 2 * _FEWEST_ITEMS:
-        raise ValueError(f"a small world needs {2 * _FRIENDS} users and {2 * _FEWEST_ITEMS} items or more")
     generator = np.random.default_rng(random_state)
     tastes = generator.standard_normal((n_users, _TASTES))
     kinds = generator.standard_normal((n_items, _TASTES)) / np.sqrt(_TASTES)

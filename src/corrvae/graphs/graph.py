@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sized
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -426,9 +426,6 @@ class CorrelationGraph:
 
     def __contains__(self, vertex: Any) -> bool:
         return self._ids.find_one(vertex) >= 0
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError("a graph cannot be iterated: its vertices are in graph.ids, its edges in graph.id_pairs")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CorrelationGraph):

@@ -56,8 +56,6 @@ class Encoder(nn.Module):
         skip: bool = False,
     ) -> None:
         super().__init__()
-        if floor <= 0:
-            raise ValueError(f"floor must be positive, got {floor}")
         widths = (*check_widths("hidden", hidden), 2 * n_components)
         self.n_components = n_components
         self.floor = floor

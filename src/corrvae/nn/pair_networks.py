@@ -149,8 +149,6 @@ class PairBilinear(PairNetwork):
 
     def __init__(self, n_features: int, n_components: int, *, rank: int = 4, hidden: Sequence[int] = (300,)) -> None:
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"rank must be positive, got {rank}")
         self.n_components = n_components
         self.rank = rank
         widths = (*check_widths("hidden", hidden), 2 * rank * n_components)

@@ -307,10 +307,6 @@ class _Sweep:
     ) -> None:
         _check_dimensions(queries, candidates)
         shape = queries.n_vertices, candidates.n_vertices
-        if exclude is not None and exclude.shape != shape:
-            raise ValueError(
-                f"exclude has shape {exclude.shape}; a row for each query, a column a candidate is {shape}"
-            )
         correlated = _is_correlated(queries, candidates, metric)
         self.metric, self.is_tiled = metric, correlated or not metric.is_product
         self.device = _device(queries, correlated)

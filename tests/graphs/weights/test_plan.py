@@ -243,11 +243,7 @@ def test_the_result_states_what_was_done():
         ({"method": "fast"}, "method must be 'auto', 'exact', 'sketch' or 'sample', not 'fast'"),
         ({"epsilon": 0.0}, "epsilon must be a number between 0 and 1, not 0.0"),
         ({"delta": 1.5}, "delta must be a number between 0 and 1, not 1.5"),
-        ({"n_threads": 0}, "n_threads must be a whole number of at least 1, not 0"),
         ({"epsilon": "a"}, "epsilon must be a number between 0 and 1, not 'a'"),
-        ({"n_threads": 1.5}, "n_threads must be a whole number of at least 1, not 1.5"),
-        ({"memory_budget": np.nan}, "memory_budget must be a positive number of bytes, not nan"),
-        ({"memory_budget": "1GB"}, "memory_budget must be a positive number of bytes, not '1GB'"),
         ({"method": "sketch", "epsilon": 1e-5}, "epsilon=1e-05 needs .* projections; ask for at least"),
     ],
 )

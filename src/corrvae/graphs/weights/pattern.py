@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from corrvae.graphs.graph import CorrelationGraph
 from corrvae.graphs.weights.kernels.adjacency import Pieces, adjacency_lists, breadth_first, find_bridges
-from corrvae.graphs.weights.kernels.elimination import Structure, later_neighbors, supernode_tails
+from corrvae.graphs.weights.kernels.elimination import Structure, supernode_tails
 from corrvae.graphs.weights.kernels.ordering import Ordering, minimum_degree
 from corrvae.graphs.weights.progress import Monitor
 
@@ -91,6 +91,19 @@ def build_structure(
     return Structure(
         starts, ends, tail_pointers, tails, columns, later_pointers, later_rows, later_edges, first=eliminated.size
     )
+
+
+def later_neighbors(
+    order: np.ndarray, pointers: np.ndarray, neighbors: np.ndarray, edge_of: np.ndarray, n_vertices: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each position of `order`, the later positions it is joined to and the edges that do so."""
+    position, counts = np.empty(n_vertices, np.int32), np.diff(pointers)[order]
+    position[order] = np.arange(order.size)
+    entries, own = _ranges(pointers[order], counts), np.repeat(np.arange(order.size), counts)
+    rows = position[neighbors[entries]]
+    later = rows > own
+    later_pointers = np.concatenate([[0], np.cumsum(np.bincount(own[later], minlength=order.size))])
+    return later_pointers, rows[later], edge_of[entries[later]]
 
 
 def _ranges(begin: np.ndarray, count: np.ndarray) -> np.ndarray:

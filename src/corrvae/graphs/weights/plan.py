@@ -7,7 +7,7 @@ conductances c, T is drawn in proportion to the product of its conductances, and
 import os
 import time
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -134,7 +134,7 @@ def spanning_weights(
     >>> result.weights.round(3).tolist(), result.method, result.bound
     ([0.667, 0.667, 0.667, 1.0], 'exact', 'rounding')
     """
-    _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
+    _check_arguments(graph, method, epsilon, delta)
     limit = {"auto": LARGEST_DENSE, "exact": LARGEST_DENSE // 2}.get(method, 0)
     if graph.conductances is None and graph.n_edges > 0 and graph.n_vertices <= limit and memory_budget is None:
         begun = time.perf_counter()
@@ -209,7 +209,7 @@ class SpanningPlan:
         n_threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        _check_arguments(graph, method, epsilon, delta, memory_budget, n_threads)
+        _check_arguments(graph, method, epsilon, delta)
         begun = time.perf_counter()
         self.graph = graph
         self.method = method
@@ -414,7 +414,7 @@ def format_bytes(size: float) -> str:
     return f"{size:.0f} bytes"
 
 
-def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_budget: Any, n_threads: Any) -> None:
+def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any) -> None:
     if not isinstance(graph, CorrelationGraph):
         advice = "make one with CorrelationGraph.from_edges, from_scipy, from_networkx or from_pyg"
         raise TypeError(f"graph must be a CorrelationGraph, not {type(graph).__name__}: {advice}")
@@ -423,10 +423,6 @@ def _check_arguments(graph: Any, method: Any, epsilon: Any, delta: Any, memory_b
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
             raise ValueError(f"{name} must be a number between 0 and 1, not {value!r}")
-    if not (memory_budget is None or (isinstance(memory_budget, Real) and 0.0 < float(memory_budget) < np.inf)):
-        raise ValueError(f"memory_budget must be a positive number of bytes, not {memory_budget!r}")
-    if not (n_threads is None or (isinstance(n_threads, Integral) and int(n_threads) >= 1)):
-        raise ValueError(f"n_threads must be a whole number of at least 1, not {n_threads!r}")
 
 
 def _scaled(conductances: np.ndarray) -> tuple[np.ndarray, int]:

@@ -25,8 +25,6 @@ class Gaussian(EntrywiseLikelihood):
 
     def __init__(self, n_features: int, *, floor: float = 1e-3) -> None:
         super().__init__(n_features)
-        if not 0 < floor < 1:
-            raise ValueError(f"floor must lie in (0, 1), got {floor}")
         self.floor = floor
         self.raw = nn.Parameter(torch.full((n_features,), log(expm1(1.0 - floor))))
 

@@ -10,11 +10,10 @@ from corrvae.graphs.weights.kernels.elimination import (
     back_substitute,
     dense_core,
     eliminate,
-    later_neighbors,
     read_resistances,
     sparse_core,
 )
-from corrvae.graphs.weights.pattern import build_structure, order_pieces, split_into_pieces
+from corrvae.graphs.weights.pattern import build_structure, later_neighbors, order_pieces, split_into_pieces
 from corrvae.graphs.weights.progress import Monitor
 from support.elimination import (
     column_pairs,

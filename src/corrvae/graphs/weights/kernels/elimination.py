@@ -61,31 +61,6 @@ class Elimination(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def later_neighbors(order, pointers, neighbors, edge_of, n_vertices):
-    """Return, for each position of `order`, the later positions it is joined to and the edges that do so."""
-    n = order.size
-    position = np.empty(n_vertices, np.int32)
-    n_entries = 0
-    for j in range(n):
-        position[order[j]] = j
-        n_entries += pointers[order[j] + 1] - pointers[order[j]]
-    later_pointers = np.zeros(n + 1, np.int64)
-    rows = np.empty(n_entries // 2, np.int32)
-    edges = np.empty(n_entries // 2, np.int64)
-    top = 0
-    for j in range(n):
-        v = order[j]
-        for t in range(pointers[v], pointers[v + 1]):
-            i = position[neighbors[t]]
-            if i > j:
-                rows[top] = i
-                edges[top] = edge_of[t]
-                top += 1
-        later_pointers[j + 1] = top
-    return later_pointers, rows, edges
-
-
-@njit(cache=True, nogil=True)
 def grow(array, capacity):
     """Return a copy of an array with room for more."""
     bigger = np.empty(capacity, array.dtype)
