@@ -127,8 +127,6 @@ def test_perceptron_parameters():
     assert PairPerceptron(6, 3).bias.shape == (1000,)
     with pytest.raises(ValueError, match="at least one hidden layer"):
         PairPerceptron(6, 3, hidden=())
-    with pytest.raises(ValueError, match="5 columns"):
-        PairPerceptron(6, 3).prepare(DenseRows(torch.zeros(1, 5)))
 
 
 @pytest.mark.parametrize("hidden", [(), (5,)])

@@ -8,7 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from corrvae.graphs import CorrelationGraph, enumerate_forests, spanning_weights
+from corrvae.graphs import CorrelationGraph, spanning_weights
+from support.forests import enumerate_forests
 from support.resistance import conductances_of, forest_weights, from_networkx, laplacian
 
 

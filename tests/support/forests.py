@@ -44,7 +44,10 @@ def spanning_forests(n_vertices: int, edges: np.ndarray) -> list[tuple[int, ...]
 def enumerate_forests(graph: CorrelationGraph) -> np.ndarray:
     """Every maximal acyclic subgraph as a row: whether it contains each edge."""
     forests = spanning_forests(graph.n_vertices, graph.edges)
-    return np.array([np.isin(np.arange(graph.n_edges), forest) for forest in forests]).reshape(-1, graph.n_edges)
+    rows = np.zeros((len(forests), graph.n_edges), bool)
+    for row, forest in zip(rows, forests, strict=True):
+        row[list(forest)] = True
+    return rows
 
 
 def forest_shares(forests: list[tuple[int, ...]], conductances: np.ndarray) -> np.ndarray:
