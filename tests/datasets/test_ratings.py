@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corrvae.datasets import ciao, epinions, movielens
+from corrvae.datasets import ciao, epinions, movielens, rated_products
 from corrvae.errors import DataFileError
 
 _DRAWN = np.random.default_rng(0).random((40, 12)) < 0.6
@@ -50,7 +50,7 @@ def test_every_form_of_movielens_is_read_alike(tmp_path, form):
     counts = {movie: sum(other == movie for _, other in RATED) for _, movie in RATED}
     kept = sorted(movie for movie, count in counts.items() if count >= 24)
     assert 0 < len(kept) < 12
-    assert data.movies.tolist() == kept
+    assert data.items.tolist() == kept
     seen = {(user, movie) for user, movie in RATED if movie in kept}
     assert data.users.tolist() == sorted({user for user, _ in seen if sum(u == user for u, _ in seen) > 1})
     found = set()
@@ -59,7 +59,7 @@ def test_every_form_of_movielens_is_read_alike(tmp_path, form):
         assert part.features.shape == (2 * len(rows), len(kept))
         halves, columns = part.features.nonzero()
         users = data.users[rows][halves // 2]
-        pairs = list(zip(users.tolist(), data.movies[columns].tolist(), strict=True))
+        pairs = list(zip(users.tolist(), data.items[columns].tolist(), strict=True))
         assert len(pairs) == len(set(pairs))  # no item in both halves
         found |= set(pairs)
     assert found == {(user, movie) for user, movie in seen if user in data.users}
@@ -132,6 +132,26 @@ def test_every_form_of_epinions_is_read_alike(tmp_path, form):
     assert data.features.dtype == np.float32
 
 
+def test_users_of_products_are_halved(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORRVAE_DATA", str(tmp_path))
+    ratings = [(user, product) for user in range(40) for product in range(user % 10 + 8)]
+    (tmp_path / "epinions").mkdir()
+    (tmp_path / "epinions" / "ratings_data.txt").write_text("".join(f"{u} {p} 5\n" for u, p in ratings))
+    (tmp_path / "epinions" / "trust_data.txt").write_text("1 2 1\n")
+    (tmp_path / "ciao").mkdir()
+    (tmp_path / "ciao" / "ratings.csv").write_text("user,product\n" + "".join(f"{u},{p}\n" for u, p in ratings))
+    (tmp_path / "ciao" / "trust.csv").write_text("source,target\n1,2\n")
+    for name in ("ciao", "epinions"):
+        data = rated_products(name, min_ratings=10, random_state=0)
+        assert data.users.tolist() == [user for user in range(40) if user % 10 >= 2]
+        assert data.items.tolist() == [p for p in range(17) if sum(p == product for _, product in ratings) >= 10]
+        assert sum(part.items.nnz for part in (data.train, data.validation, data.test)) == sum(
+            min(user % 10 + 8, len(data.items)) for user in data.users
+        )
+    with pytest.raises(DataFileError, match="no user has 18 items with 10 ratings or more"):
+        rated_products("ciao", min_ratings=10, min_items=18)
+
+
 def test_other_files_are_not_epinions(tmp_path):
     with pytest.raises(DataFileError, match="no two users trust each other and have a product with 4 ratings"):
         epinions(written_epinions(tmp_path, "folder"), min_ratings=4)
@@ -143,7 +163,7 @@ def test_other_files_are_not_epinions(tmp_path):
 
 def test_the_published_million():
     data = movielens(at_hand("ml-1m"), min_ratings=1, random_state=0)
-    assert (len(data.users), len(data.movies)) == (6040, 3706)
+    assert (len(data.users), len(data.items)) == (6040, 3706)
     assert sum(part.items.nnz for part in (data.train, data.validation, data.test)) == 1_000_209
     assert (data.train.n_users, data.validation.n_users, data.test.n_users) == (5164, 272, 604)
 

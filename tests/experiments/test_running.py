@@ -190,6 +190,10 @@ def test_the_demo_writes_a_report(tiny, tmp_path, capsys):
 
 def test_a_data_set_is_chosen_with_its_least_ratings():
     assert choose_recipe("matching", "recommended", dataset="ml-20m").data == {"name": "ml-20m", "min_ratings": 1000}
+    elsewhere = choose_recipe("matching", "recommended", dataset="ciao", protocol="two-catalogues")
+    assert elsewhere.name == "ciao-two-catalogues"
+    assert elsewhere.data == {"name": "ciao", "min_ratings": 20, "min_items": 10, "protocol": "two-catalogues"}
+    assert {"competing", "plda"} <= set(elsewhere.models)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +207,7 @@ def test_a_data_set_is_chosen_with_its_least_ratings():
         ("links", {"recipe": "best"}, "there is no recipe 'best'"),
         ("clustering", {"dataset": "ml-1m"}, "dataset is for matching"),
         ("matching", {"dataset": "ml-1m", "recipe": "quick"}, "dataset is for matching"),
+        ("links", {"dataset": "ciao"}, "dataset is for matching"),
         ("matching", {"dataset": "netflix"}, "there are ml-1m, ml-10m"),
     ],
 )

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corrvae import CorrelatedVAE, CorrelationGraph, Independent, Pairwise
+from corrvae import CorrelatedVAE, CorrelationGraph, Independent, Joint, Pairwise
 from corrvae.model import Posterior, TrainingData, build_model
-from corrvae.model.objectives import competition, log_odds_block
+from corrvae.model.objectives import beyond_nearest, competition, log_odds_block
 from corrvae.nn import FeatureTable, Marginals
 from corrvae.scoring import make_metric, score_matrix
 
@@ -42,6 +42,17 @@ def test_scores_are_log_odds_up_to_a_constant_where_points_are_equally_certain(t
     np.testing.assert_allclose(difference, difference.mean(), atol=1e-4)
 
 
+@given(st.integers(0, 100), st.integers(1, 6), st.integers(1, 4))
+def test_what_is_beyond_the_nearest_is_neither_near_in_its_row_nor_in_its_column(seed, n, k):
+    scores = np.random.default_rng(seed).normal(size=(n, n))
+    found = beyond_nearest(torch.from_numpy(scores), k)
+    for i in range(n):
+        for j in range(n):
+            row = sum(scores[i, other] > scores[i, j] for other in range(n) if other != i)
+            column = sum(scores[other, j] > scores[i, j] for other in range(n) if other != j)
+            assert found[i, j] == (i != j and row >= k and column >= k)
+
+
 def batch_of(edges, features, rivals):
     data = TrainingData(FeatureTable(sparse.csr_array(features)), np.array(edges), batch_size=2, edge_batch_size=9)
     return data, Independent(contrast=1.0, rivals=rivals).draw(data, 0)
@@ -67,10 +78,11 @@ def test_points_their_neighbours_and_what_overlaps_do_not_compete(seed, rivals):
     assert data.n_edges == len(edges)
 
 
-@pytest.mark.parametrize("family", [Independent, Pairwise])
-def test_the_term_is_added_to_the_objective_and_reaches_encoder_and_temperature(family):
+@pytest.mark.parametrize("rivals", ["all", "nearest"])
+@pytest.mark.parametrize("family", [Independent, Pairwise, Joint])
+def test_the_term_is_added_to_the_objective_and_reaches_encoder_and_temperature(family, rivals):
     data = TrainingData(FeatureTable(np.random.default_rng(0).normal(size=(12, 5))), np.array([[0, 1], [2, 3], [4, 5]]))
-    model = build_model(5, 2, family=family(contrast=7.0), hidden=(4,))
+    model = build_model(5, 2, family=family(contrast=7.0, rivals=rivals), hidden=(4,))
     terms = model(model.family.draw(data, 0))
     assert terms.coefficients["contrast"] == 7.0
     assert terms.numbers()["contrast"] < 0.0
@@ -86,6 +98,15 @@ def test_the_term_is_added_to_the_objective_and_reaches_encoder_and_temperature(
 def test_wrong_options_raise(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Independent(**wrong).build(3, 2, normalize="none", dropout=0.0)
+
+
+def test_joint_posteriors_compare_rows_alone():
+    X, edges = np.random.default_rng(0).normal(size=(12, 5)), [(0, 1), (2, 3), (4, 5)]
+    model = CorrelatedVAE(2, family=Joint(contrast=7.0), init="linear", max_steps=2, random_state=0)
+    assert model.fit(X, graph=edges).history_["contrast"][-1] < 0.0
+    model.set_params(family__block_size=4)
+    with pytest.raises(ValueError, match="it needs block_size=1"):
+        model.fit(X, graph=edges)
 
 
 def test_training_tells_pairs_from_all_others():

@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import multivariate_normal
+from sklearn.isotonic import IsotonicRegression
 
 from corrvae import CorrelatedVAE, Independent, load
 from corrvae.datasets import halve_users
 from corrvae.experiments.baselines import halves_plda
 from corrvae.model import Posterior, TrainingData, build_model
-from corrvae.model.linear import _RIDGE, LinearSolution, solve_edges, solve_linear
+from corrvae.model.linear import _RIDGES, LinearSolution, solve_edges, solve_linear
 from corrvae.nn import FeatureTable, InputTransform
 from corrvae.scoring import make_metric, score_matrix
 
@@ -67,8 +68,8 @@ def test_expected_scatters_of_halves_are_averages_over_draws():
         cross = y[::2].T @ y[1::2] / 12
         between, total, mean = between + (cross + cross.T) / 2, total + y.T @ y / 24, mean + y.mean(0)
     between, total, mean = between / 8000, total / 8000, mean / 8000
-    expected = solve_linear(between - np.outer(mean, mean), total - np.outer(mean, mean), mean, 3, ridge=_RIDGE)
-    found = halves_plda(items, 3, ridge=_RIDGE)
+    expected = solve_linear(between - np.outer(mean, mean), total - np.outer(mean, mean), mean, 3, ridge=_RIDGES[2])
+    found = halves_plda(items, 3, ridge=_RIDGES[2])
     np.testing.assert_allclose(found.mean, expected.mean, atol=4e-3)
     np.testing.assert_allclose(found.correlation, expected.correlation, atol=0.02)
     kernel, other = (s.directions @ np.diag(s.correlation) @ s.directions.T for s in (found, expected))
@@ -91,7 +92,7 @@ def test_the_solution_of_a_graph_is_that_of_dense_scatters(seed):
     found = solve_edges(TrainingData(FeatureTable(X), edges, weights), InputTransform("none"), 2)
     both = np.concatenate([edges, edges[:, ::-1]])
     covariance = np.cov(X[both].reshape(len(both), -1).T, aweights=np.tile(weights, 2), bias=True)
-    expected = solve_linear(covariance[:6, 6:], covariance[:6, :6], X.mean(0), 2, ridge=_RIDGE)
+    expected = solve_linear(covariance[:6, 6:], covariance[:6, :6], X.mean(0), 2, ridge=_RIDGES[2])
     np.testing.assert_allclose(found.correlation, expected.correlation, atol=1e-4)
     np.testing.assert_allclose(np.abs(found.directions), np.abs(expected.directions), atol=1e-3)
 
@@ -103,16 +104,54 @@ def test_wide_sparse_tables_are_solved_in_a_subspace(monkeypatch):
     data = TrainingData(FeatureTable(sparse.csr_array((generator.random((600, 40)) < chances) * 1.0)), PAIRS)
     whole = solve_edges(data, InputTransform("l2"), 2)
     monkeypatch.setattr("corrvae.model.linear._FEATURES", 39)
-    monkeypatch.setattr("corrvae.model.linear._DIRECTIONS", 39)
-    np.testing.assert_allclose(solve_edges(data, InputTransform("l2"), 2).correlation, whole.correlation, atol=0.02)
+    monkeypatch.setattr("corrvae.model.linear._DIRECTIONS", 40)  # all: nothing is lost
+    np.testing.assert_allclose(solve_edges(data, InputTransform("l2"), 2).correlation, whole.correlation, atol=1e-4)
+
+
+def test_edges_held_out_choose_the_ridge_and_tell_variances_and_correlations():
+    X, edges = paired(300, 30)
+    found = solve_edges(TrainingData(FeatureTable(X), edges), InputTransform("none"), 4)
+    order = np.random.default_rng(0).permutation(300)
+
+    def moments(chosen):
+        pairs = np.concatenate([edges[chosen], edges[chosen, ::-1]])
+        both = np.cov(X[pairs].reshape(len(pairs), -1).T, bias=True)
+        return both[:30, 30:], both[:30, :30], X[edges[chosen]].mean((0, 1))
+
+    expected = {}
+    for ridge in _RIDGES:
+        W = solve_linear(*moments(order[60:]), 4, ridge=ridge).directions
+        between, total, _ = moments(order[:60])
+        variance = np.diag(W.T @ total @ W)
+        correlation = IsotonicRegression(increasing=False).fit_transform(
+            range(4), np.diag(W.T @ between @ W) / variance
+        )
+        correlation = correlation.clip(1e-3, 0.999)
+        directions = solve_linear(*moments(order), 4, ridge=ridge).directions / np.sqrt(variance)
+        expected[-0.5 * np.log(1 - correlation**2).sum()] = directions, correlation
+    directions, correlation = expected[max(expected)]
+    np.testing.assert_allclose(found.correlation, correlation, atol=1e-4)
+    np.testing.assert_allclose(np.abs(found.directions), np.abs(directions), atol=1e-3)
+    assert correlation[2] < 0.3 < correlation[1]  # two dimensions are shared, and the data have no more
+
+
+def test_edges_that_share_an_end_with_those_held_out_do_not_choose():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    star = np.column_stack([np.zeros(39, int), np.arange(1, 40)])
+    data = TrainingData(FeatureTable(X), np.concatenate([star] * 4))
+    found = solve_edges(data, InputTransform("none"), 2)  # nothing is left to solve from: as if nothing were held out
+    both = np.concatenate([star, star[:, ::-1]])
+    covariance = np.cov(X[both].reshape(len(both), -1).T, bias=True)
+    expected = solve_linear(covariance[:3, 3:], covariance[:3, :3], np.zeros(3), 2, ridge=_RIDGES[2])
+    np.testing.assert_allclose(found.correlation, expected.correlation, atol=1e-4)
 
 
 def test_features_drawn_anew_are_averaged_over():
-    items = np.random.default_rng(0).random((300, 12)) < 0.5
+    items = np.random.default_rng(0).random((90, 12)) < 0.5
     items[:, :2] = True
     users = halve_users(items, random_state=0)
     data = TrainingData(FeatureTable(users.features), users.graph.edges, augment=users.redraw)
-    expected = halves_plda(items, 2, ridge=_RIDGE).correlation
+    expected = halves_plda(items, 2, ridge=_RIDGES[2]).correlation
     np.testing.assert_allclose(solve_edges(data, InputTransform("l2"), 2).correlation, expected, atol=0.05)
 
 

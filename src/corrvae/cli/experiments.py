@@ -40,7 +40,9 @@ def reproduce(
     ] = ("recommended"),
     quick: Annotated[bool, typer.Option("--quick", help="The same as --recipe quick.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of the data, instead of CORRVAE_DATA.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="For matching: ml-1m (the default) to ml-32m, ciao, epinions.")
+    ] = None,
     protocol: Annotated[
         str | None, typer.Option(help="For matching: random-halves (the default) or two-catalogues.")
     ] = None,

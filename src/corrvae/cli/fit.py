@@ -108,7 +108,11 @@ _FIT_OPTIONS = [
         hidden=("WIDTHS", "auto", "Widths of the hidden layers, such as 600,200; auto: 300, less for wide tables."),
         init=(str, "random", "Start: random, or linear: the linear model in closed form."),
         contrast=(float, 0.0, "Weight of a term in which other points compete for being linked."),
-        rivals=(str, "all", "Which points compete: all, or disjoint: those without a feature in common."),
+        rivals=(
+            str,
+            "all",
+            "Which points compete: all, disjoint (no feature in common), nearest (the hardest).",
+        ),
         normalize=(str, "auto", "Of features before the networks read them: auto, none, binary, l2, log1p."),
         counts=(Literal["auto", "raw", "presence", "log"], "auto", "What counts become; auto: log if large."),
         dropout=("NUMBER", "auto", "Share of the features hidden at random while training; auto: 0.25 or 0."),

@@ -9,11 +9,12 @@ from corrvae.datasets.published import CATALOGUE as CATALOGUE
 from corrvae.datasets.published import cache_folder as cache_folder
 from corrvae.datasets.published import get as get
 from corrvae.datasets.published import locate as locate
-from corrvae.datasets.ratings import MovieLens as MovieLens
+from corrvae.datasets.ratings import HalvedRatings as HalvedRatings
 from corrvae.datasets.ratings import TrustData as TrustData
 from corrvae.datasets.ratings import ciao as ciao
 from corrvae.datasets.ratings import epinions as epinions
 from corrvae.datasets.ratings import movielens as movielens
+from corrvae.datasets.ratings import rated_products as rated_products
 from corrvae.datasets.ratings import watched as watched
 from corrvae.datasets.synthetic import Listeners as Listeners
 from corrvae.datasets.synthetic import TreeData as TreeData

@@ -4,7 +4,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -19,8 +19,8 @@ from corrvae.graphs import CorrelationGraph, DroppedEdgesWarning
 
 @final
 @dataclass(frozen=True, eq=False)
-class MovieLens:
-    """Users and the movies that they have rated, in parts that share no user; ids are the publisher's.
+class HalvedRatings:
+    """Users and the items that they have rated, in parts that share no user; ids are the publisher's.
 
     Each part has users in two halves: features, the graph between halves, and `redraw` to draw halves again in
     training. `split` has the users of each part, as positions in `users`.
@@ -31,7 +31,7 @@ class MovieLens:
     test: HalvedUsers
     split: UserSplit
     users: Int[np.ndarray, " users"]
-    movies: Int[np.ndarray, " movies"]
+    items: Int[np.ndarray, " items"]
 
 
 @final
@@ -53,7 +53,7 @@ def movielens(
     most_pairs: int = MOST_PAIRS,
     protocol: Protocol = "random-halves",
     random_state: int | np.random.Generator | None = None,
-) -> MovieLens:
+) -> HalvedRatings:
     """Read MovieLens for the matching task.
 
     A rating of any value counts as watched. Users who have watched fewer than two of the movies that are kept cannot be
@@ -74,22 +74,49 @@ def movielens(
     random_state : int, Generator or None
         Seed or generator of parts and halves.
     """
-    rated, movies = _read_movielens(source, "userId", "movieId")
-    matrix, users, movies = _rated_items(rated, movies, min_ratings, min_items=2)
+    users, movies = _read_movielens(source, "userId", "movieId")
+    shares = {"test": test, "validation": validation, "most_pairs": most_pairs}
+    return _halve(Path(source), users, movies, min_ratings, 2, protocol, random_state, **shares)
+
+
+def rated_products(
+    name: Literal["ciao", "epinions"],
+    *,
+    min_ratings: int,
+    min_items: int = 10,
+    protocol: Protocol = "random-halves",
+    random_state: int | np.random.Generator | None = None,
+) -> HalvedRatings:
+    """Read the ratings of Ciao or Epinions for the matching task, as `movielens`.
+
+    Products that `min_ratings` users or more have rated are kept, then users with `min_items` of these or more.
+    """
+    path = locate(name)
+    users, products = _read_ciao(path) if name == "ciao" else _read_numbers(path, "ratings_data.txt")[:2]
+    return _halve(path, users, products, min_ratings, min_items, protocol, random_state)
+
+
+def _halve(
+    path: Path,
+    users: Int[np.ndarray, " ratings"],
+    items: Int[np.ndarray, " ratings"],
+    min_ratings: int,
+    min_items: int,
+    protocol: Protocol,
+    random_state: int | np.random.Generator | None,
+    **shares: Any,
+) -> HalvedRatings:
+    matrix, users, items = _rated_items(users, items, min_ratings, min_items)
     if not len(users):
-        raise DataFileError(
-            Path(source), f"no user has two movies with {min_ratings:,} ratings or more; lower min_ratings"
-        )
+        kept = f"{min_items:,} items" if min_items > 2 else "two movies"
+        raise DataFileError(path, f"no user has {kept} with {min_ratings:,} ratings or more; lower min_ratings")
     generator = np.random.default_rng(random_state)
-    split = split_users(len(users), test=test, validation=validation, most_pairs=most_pairs, random_state=generator)
-    return MovieLens(
-        train=halve_users(matrix[split.train], protocol=protocol, random_state=generator),
-        validation=halve_users(matrix[split.validation], protocol=protocol, random_state=generator),
-        test=halve_users(matrix[split.test], protocol=protocol, random_state=generator),
-        split=split,
-        users=users,
-        movies=movies,
-    )
+    split = split_users(len(users), random_state=generator, **shares)
+    parts = {
+        part: halve_users(matrix[getattr(split, part)], protocol=protocol, random_state=generator)
+        for part in ("train", "validation", "test")
+    }
+    return HalvedRatings(**parts, split=split, users=users, items=items)
 
 
 def watched(
@@ -123,9 +150,13 @@ def epinions(source: str | os.PathLike[str] = "epinions", *, min_ratings: int = 
 def ciao(source: str | os.PathLike[str] = "ciao", *, min_ratings: int = 20) -> TrustData:
     """Read Ciao as `epinions` reads Epinions: ``ratings.csv`` (user, product) and ``trust.csv`` (source, target)."""
     path = locate("ciao") if source == "ciao" else Path(source)
-    users, products = read_columns(path, "ratings.csv", "user", "product")
+    users, products = _read_ciao(path)
     pairs = np.column_stack(read_columns(path, "trust.csv", "source", "target"))
     return _join_trust(path, users, products, pairs, min_ratings)
+
+
+def _read_ciao(path: Path) -> list[np.ndarray]:
+    return read_columns(path, "ratings.csv", "user", "product")
 
 
 def _join_trust(path: Path, users: np.ndarray, products: np.ndarray, pairs: np.ndarray, min_ratings: int) -> TrustData:

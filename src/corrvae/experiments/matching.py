@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 from torch import Tensor
 
-from corrvae.datasets import HalvedUsers, halve_users, movielens, split_users
+from corrvae.datasets import HalvedUsers, halve_users, movielens, rated_products, split_users
 from corrvae.experiments.baselines import halves_plda
 from corrvae.experiments.models import Run, Trained, describe_settings, point_posterior, train_entry
 from corrvae.experiments.recipes import Entry, Settings
@@ -61,8 +61,10 @@ def load(settings: Settings, seed: int) -> tuple[str, Parts]:
     """Read or draw the data: name, and users in three parts, "train", "validation" and "test", each in two halves."""
     name, protocol = settings["name"], settings.get("protocol", "random-halves")
     if name != "small":
-        found = movielens(name, min_ratings=settings["min_ratings"], protocol=protocol, random_state=seed)
-        title = f"MovieLens-{name.removeprefix('ml-').upper()}"
+        read = movielens if name.startswith("ml-") else rated_products
+        options = {option: settings[option] for option in ("min_ratings", "min_items") if option in settings}
+        found = read(name, **options, protocol=protocol, random_state=seed)
+        title = f"MovieLens-{name.removeprefix('ml-').upper()}" if read is movielens else name.capitalize()
         return title, {"train": found.train, "validation": found.validation, "test": found.test}
     generator = np.random.default_rng(seed)
     items, _ = small_world(settings["n_users"], settings["n_items"], random_state=generator)

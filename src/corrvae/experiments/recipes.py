@@ -233,7 +233,7 @@ MIN_RATINGS = MappingProxyType({"ml-1m": 50, "ml-10m": 500, "ml-20m": 1000, "ml-
 _MOVIELENS = {"name": "ml-1m", "min_ratings": MIN_RATINGS["ml-1m"]}
 # min_stddev: all points about equally certain, or a half of few movies would be far from everything
 _MATCHING_BASE = {**_MULTINOMIAL, "normalize": "l2", "min_stddev": 0.2, "max_steps": 10_000}
-# from the linear model in closed form on, with other halves that compete for being the one
+# from the linear model in closed form on, with other halves that compete for being the one; the same for all data
 _COMPETING = {
     "n_components": 128,
     "hidden": (300,),
@@ -249,6 +249,7 @@ _COMPETING = {
     "family__contrast": 2000.0,
 }
 _MATCHING_PAPER = {**_MULTINOMIAL, "max_steps": 5000}
+_MATCHING_BEST = Entry("competing", "CVAE_ind, competing candidates", "cvae", _COMPETING, "log_odds", augment=True)
 _MATCHING_BASELINES = (
     Entry("plda", "exact PLDA, 30 dimensions", "halves_plda", {"n_components": 30, "ridge": 0.01}, "log_odds"),
     # with settings chosen on two catalogues
@@ -272,7 +273,7 @@ _MATCHING = (
                 metric="log_odds",
                 augment=True,
             ),
-            Entry("competing", "CVAE_ind, competing candidates", "cvae", _COMPETING, "log_odds", augment=True),
+            _MATCHING_BEST,
             *_MATCHING_BASELINES,
         ),
         n_seeds=5,
@@ -291,6 +292,17 @@ _MATCHING = (
             *_MATCHING_BASELINES,
         ),
         n_seeds=1,
+    ),
+    # the same on other data: products with so many ratings, users with ten of these
+    *(
+        Recipe(
+            "matching",
+            name,
+            {"name": name, "min_ratings": min_ratings, "min_items": 10},
+            (_MATCHING_BEST, *_MATCHING_BASELINES),
+            n_seeds=3,
+        )
+        for name, min_ratings in (("ciao", 20), ("epinions", 100))
     ),
 )
 TWO_CATALOGUES = "-two-catalogues"

@@ -11,7 +11,7 @@ from typing import final
 
 from corrvae.errors import CorrvaeError
 from corrvae.experiments.published import TASKS
-from corrvae.experiments.recipes import MIN_RATINGS, TWO_CATALOGUES, Recipe, find_recipe
+from corrvae.experiments.recipes import MIN_RATINGS, RECIPES, TWO_CATALOGUES, Recipe, find_recipe
 from corrvae.experiments.records import Record, make_folder, read_record
 from corrvae.experiments.running import Job, jobs_of, run_in_process
 from corrvae.experiments.tables import result_table, write_tables
@@ -51,9 +51,9 @@ def reproduce(
 
     A task has the recipes "recommended", "paper" and "quick" (small data, no download). `models` and `seeds` are all of
     the recipe if they are ``None``, without models that need torch_geometric where it is not installed. `data` is the
-    folder of the data instead of ``CORRVAE_DATA``, `dataset` "ml-1m" (the default) to "ml-32m" for matching, `out` the
-    folder of the results. Each run has a process of its own, with so many `threads`. For matching, `protocol` is
-    "random-halves" (the default) or "two-catalogues". Links have the recipe "old-protocol" too.
+    folder of the data instead of ``CORRVAE_DATA``, `out` the folder of the results. Each run has a process of its own,
+    with so many `threads`. For matching, `dataset` is "ml-1m" (the default) to "ml-32m", "ciao" or "epinions", and
+    `protocol` "random-halves" (the default) or "two-catalogues". Links have the recipe "old-protocol" too.
 
     The tally returned holds the records of all runs that are finished, and those that failed; ``problem`` describes
     these in a sentence.
@@ -150,12 +150,15 @@ def choose_recipe(
     """
     if protocol not in (None, "random-halves", "two-catalogues") or (protocol is not None and task != "matching"):
         raise ValueError(f"protocol is random-halves or two-catalogues, for matching; got {protocol!r} for {task}")
+    if (task, recipe) == ("matching", "recommended") and (task, dataset) in RECIPES:
+        recipe, dataset = str(dataset), None  # a recipe of its own
     chosen = find_recipe(task, recipe + TWO_CATALOGUES if protocol == "two-catalogues" else recipe)
     if dataset is not None:
-        if "min_ratings" not in chosen.data:
+        if task != "matching" or "min_ratings" not in chosen.data:
             raise ValueError(f"dataset is for matching with downloaded data; {task} here has its own")
         if dataset not in MIN_RATINGS:
-            raise ValueError(f"there is no data set {dataset!r} for matching; there are {', '.join(MIN_RATINGS)}")
+            known = ", ".join((*MIN_RATINGS, "ciao", "epinions"))
+            raise ValueError(f"there is no data set {dataset!r} for matching; there are {known}")
         chosen = replace(chosen, data={**chosen.data, "name": dataset, "min_ratings": MIN_RATINGS[dataset]})
     if models is not None:
         if not models:

@@ -21,12 +21,15 @@ from corrvae.nn.rows import SparseRows
 
 # Correlations are kept between these, so that standard deviations are positive and scores finite.
 _LEAST, _MOST = 1e-3, 0.999
-# Edges that moments are taken over; where features are drawn anew, so many draws, each for so many edges at a time.
-_EDGES, _DRAWS, _BLOCK = 20_000, 6, 50
+# Edges that moments are taken over. Where features are drawn anew, draws for so many edges in all, but not more than so
+# many draws, each for so many edges at a time.
+_EDGES, _DRAWN_EDGES, _MOST_DRAWS, _BLOCK = 20_000, 60_000, 40, 50
 # Up to so many features all are used; of more, so many leading singular directions.
 _FEATURES, _DIRECTIONS = 3000, 500
-# A share of the mean variance of a feature.
-_RIDGE = 0.3
+# Shares of the mean variance of a feature, to choose from on edges held out: one in so many, and up to so many. Of few
+# edges, or where too many share an end with those, none is held out, and the third share is taken.
+_RIDGES = (0.01, 0.05, 0.25, 1.0)
+_SHARE, _MOST_HELD_OUT, _FEWEST_EDGES = 5, 1000, 100
 
 
 @final
@@ -75,33 +78,94 @@ def solve_linear(
 def solve_edges(data: TrainingData, inputs: InputTransform, n_components: int, *, seed: int = 0) -> LinearSolution:
     """Solve the linear model of a graph from the moments across its edges and of their ends.
 
-    Both are weighted by the edges' spanning weights. Of wide tables they are taken in the leading singular directions
-    of the rows, which stay sparse.
+    Both are weighted by the edges' spanning weights. Some edges, which share no end with those solved from, tell the
+    ridge under which they have most mutual information, and the variances and correlations of the dimensions: those
+    solved from show too much, the more the later the dimension. The directions are then solved from all edges. Of wide
+    tables moments are taken in the leading singular directions of the rows, which stay sparse.
     """
     if data.edges is None or not len(data.edges):
         raise ValueError("the linear model is solved from edges, and there are none between rows that are trained on")
     chosen = np.random.default_rng(seed).permutation(len(data.edges))[:_EDGES]
-    weights = np.ones(len(chosen)) if data.weights is None else data.weights[chosen]
-    weights = sparse.diags_array(weights / weights.sum())
-    blocks = np.array_split(data.edges[chosen], ceil(len(chosen) / _BLOCK))
-    n_draws = 1 if data.augment is None else _DRAWS
-    basis, mean, between, total = None, 0.0, 0.0, 0.0
-    for draw in range(n_draws):
-        ends = [_ends(data, inputs, block, draw * len(blocks) + k) for k, block in enumerate(blocks)]
+    edges, weights = data.edges[chosen], np.ones(len(chosen)) if data.weights is None else data.weights[chosen]
+    n_draws = 1 if data.augment is None else min(ceil(_DRAWN_EDGES / len(edges)), _MOST_DRAWS)
+    held_out = np.arange(len(edges)) < min(len(edges) // _SHARE, _MOST_HELD_OUT)
+    apart = ~np.isin(edges, edges[held_out]).any(axis=1)
+    masks = apart, held_out, ~apart & ~held_out
+    if len(edges) < _FEWEST_EDGES or 2 * apart.sum() < len(edges):
+        masks = np.ones(len(edges), bool), *np.zeros((2, len(edges)), bool)
+    basis, step, sums = None, 0, [_Sums() for _ in masks]
+    for part, found in list(zip(map(np.flatnonzero, masks), sums, strict=True)) * n_draws:
+        if not len(part):
+            continue
+        ends = []
+        for block in np.array_split(part, ceil(len(part) / _BLOCK)):
+            ends.append(_ends(data, inputs, edges[block], step))
+            step += 1
         left, right = (_stack(side) for side in zip(*ends, strict=True))
         if data.table.shape[1] > _FEATURES:
             basis = _leading_directions(_stack([left, right]), seed) if basis is None else basis
             left, right = left @ basis, right @ basis
-        cross, own = left.T @ (weights @ right), left.T @ (weights @ left) + right.T @ (weights @ right)
-        mean = mean + (left + right).T @ weights.diagonal() / (2 * n_draws)
-        between = between + _dense(cross + cross.T) / (2 * n_draws)
-        total = total + _dense(own) / (2 * n_draws)
-    square = np.outer(mean, mean)
-    ridge = _RIDGE * len(square) / data.table.shape[1]
-    solution = solve_linear(between - square, total - square, np.asarray(mean), n_components, ridge=ridge)
+        found.add(left, right, weights[part])
+    fitted, held, others = sums
+    everything = fitted + held + others
+    mean = everything.covariances()[0]
+    size = len(mean) / data.table.shape[1]
+
+    def solve(moments: _Sums, ridge: float) -> LinearSolution:
+        mean, between, total = moments.covariances()
+        return solve_linear(between, total, mean, n_components, ridge=ridge * size)
+
+    if not held.weight:
+        solution = solve(everything, _RIDGES[2])
+    else:
+        tried = {ridge: _shrink(solve(fitted, ridge), held) for ridge in _RIDGES}
+        ridge = max(tried, key=lambda ridge: -np.log1p(-np.square(tried[ridge][0])).sum())
+        correlation, variance = tried[ridge]
+        directions = solve(everything, ridge).directions[:, : len(variance)] / np.sqrt(variance)
+        solution = LinearSolution(directions, mean, correlation)
     if basis is None:
         return solution
     return LinearSolution(basis @ solution.directions, basis @ solution.mean, solution.correlation)
+
+
+@final
+@dataclass(eq=False)
+class _Sums:
+    """Weighted sums over edges: of both ends, of their product, and of the square of each."""
+
+    weight: Any = 0.0
+    mean: Any = 0.0
+    cross: Any = 0.0
+    own: Any = 0.0
+
+    def add(self, left: Any, right: Any, weights: Float[np.ndarray, " edges"]) -> None:
+        """Add edges whose ends are the rows of two matrices, dense or sparse."""
+        D = sparse.diags_array(weights)
+        cross = left.T @ (D @ right)
+        self.weight = self.weight + weights.sum()
+        self.mean = self.mean + (left + right).T @ weights
+        self.cross = self.cross + _dense(cross + cross.T)
+        self.own = self.own + _dense(left.T @ (D @ left) + right.T @ (D @ right))
+
+    def __add__(self, other: "_Sums") -> "_Sums":
+        return _Sums(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the mean of an end, the covariance of the two ends of an edge, and that of one end."""
+        mean = self.mean / (2 * self.weight)
+        square = np.outer(mean, mean)
+        return mean, self.cross / (2 * self.weight) - square, self.own / (2 * self.weight) - square
+
+
+def _shrink(solution: LinearSolution, held: _Sums) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, " dim"]]:
+    """Return correlation (in descending order) and variance of each dimension, as edges held out have them."""
+    from sklearn.isotonic import isotonic_regression
+
+    _, between, total = held.covariances()
+    W = solution.directions
+    variance = np.maximum(((total @ W) * W).sum(axis=0), 1e-12)
+    correlation = isotonic_regression(((between @ W) * W).sum(axis=0) / variance, increasing=False)
+    return np.clip(correlation, _LEAST, _MOST), variance
 
 
 def _ends(data: TrainingData, inputs: InputTransform, edges: np.ndarray, step: int) -> tuple[Any, Any]:

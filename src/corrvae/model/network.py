@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import log
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -18,8 +19,9 @@ from corrvae.nn import Decoder, Encoder, FeatureTable, InputTransform, Likelihoo
 
 # Rows encoded or decoded at a time, and edges.
 _ROWS, _EDGES = 4096, 2**16
-# A learned tau begins at the paper's value.
-_START = 0.99
+# A learned tau begins at the paper's value. The temperature of competing candidates begins at 2 where the linear model
+# does: its log-odds are too large, because features are no normal variables (2 was best on ratings held out).
+_START, _WARM = 0.99, log(2.0)
 
 
 class Autoencoded(NamedTuple):
@@ -101,6 +103,8 @@ class CorrelatedModel(nn.Module):
         encoder.start_linear(*(torch.from_numpy(part).float() for part in parts))
         if learned is not None:
             learned.start_at(torch.from_numpy(tau))
+        if getattr(self.family, "log_temperature", None) is not None:
+            self.family.log_temperature.data.fill_(_WARM)
 
     def autoencode(self, batch: Batch, generator: torch.Generator | None) -> Autoencoded:
         """Encode all vertices of a batch, and decode a sample z = mu + s noise of the drawn ones."""

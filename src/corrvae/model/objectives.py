@@ -126,6 +126,23 @@ def competition(scores: Float[Tensor, "pairs pairs"], excluded: Bool[Tensor, "pa
     return scores.diagonal() - 0.5 * (scores.logsumexp(0) + scores.logsumexp(1))
 
 
+def beyond_nearest(scores: Float[Tensor, "pairs pairs"], k: int) -> Bool[Tensor, "pairs pairs"]:
+    """Return what is neither on the diagonal nor among the k largest others of its row or of its column.
+
+    Examples
+    --------
+    >>> beyond_nearest(torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.5], [0.1, 0.2, 0.0]]), 1)
+    tensor([[False, False, False],
+            [False, False, False],
+            [ True, False, False]])
+    """
+    beyond = torch.ones_like(scores, dtype=torch.bool).fill_diagonal_(False)
+    others = scores.masked_fill(~beyond, -torch.inf)
+    for dim in (0, 1):
+        beyond.scatter_(dim, others.topk(min(k, len(scores)), dim).indices, False)
+    return beyond
+
+
 def log_cosh(a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Log cosh a, with small relative error near 0 and no overflow far from it; its derivative is tanh a."""
     return _LogCosh.apply(a)  # pyright: ignore[reportReturnType]

@@ -13,9 +13,13 @@ from torch import nn
 from corrvae.graphs import CorrelationGraph
 from corrvae.model.batch import Batch, TrainingData
 from corrvae.model.network import CorrelatedModel
-from corrvae.model.objectives import Terms, competition, log_odds_block
+from corrvae.model.objectives import Terms, beyond_nearest, competition, log_odds_block
 from corrvae.model.posterior import Posterior
 from corrvae.nn import FeatureTable, Marginals
+
+RIVALS = ("all", "disjoint", "nearest")
+# How many compete if only the nearest do.
+_NEAREST = 16
 
 
 class Family(BaseEstimator, nn.Module):
@@ -44,8 +48,8 @@ class Family(BaseEstimator, nn.Module):
         """Make the family's own networks; `normalize` and `dropout` are those of the encoder."""
         if not 0 <= self.contrast < float("inf"):
             raise ValueError(f"contrast must be finite and not negative, got {self.contrast}")
-        if self.rivals not in ("all", "disjoint"):
-            raise ValueError(f'rivals must be "all" or "disjoint", got {self.rivals!r}')
+        if self.rivals not in RIVALS:
+            raise ValueError(f"rivals must be one of {RIVALS}, got {self.rivals!r}")
         self.log_temperature = nn.Parameter(torch.zeros(())) if self.contrast else None
 
     def observe(self, data: TrainingData) -> None:
@@ -80,7 +84,10 @@ class Family(BaseEstimator, nn.Module):
             return terms
         first, second = (Marginals(marginals.joint[ends]) for ends in batch.edges.T)
         scores = log_odds_block(first, second, model.tau_tensor(marginals.mean.shape[1])) / self.log_temperature.exp()
-        values = competition(scores, batch.excluded)
+        excluded = batch.excluded
+        if self.rivals == "nearest":
+            excluded = excluded | beyond_nearest(scores.detach().masked_fill(excluded, -torch.inf), _NEAREST)
+        values = competition(scores, excluded)
         weights = torch.full_like(values, 1.0 / max(1, len(values)), requires_grad=False)
         return terms.add("contrast", self.contrast, values, weights)
 

@@ -22,9 +22,9 @@ class Independent(Family):
         Weight of a further term, contrast * mean_e log softmax_j(log-odds / T) over the edges of a step, T learned: the
         other end of an edge competes with those of the other edges, a bound on log p(G given X) beside the bound on
         log p(X given G). Thousands, if pairs must be told from all others, as in matching.
-    rivals : {"all", "disjoint"}
-        Which of them compete: all but neighbours, or only those without a feature in common, for rows of items where
-        linked rows never share one (parts of one list).
+    rivals : {"all", "disjoint", "nearest"}
+        Which of them compete: all but neighbours; of these only those without a feature in common, for rows of items
+        where linked rows never share one (parts of one list); or only the 16 hardest of either end, by log-odds.
 
     Examples
     --------

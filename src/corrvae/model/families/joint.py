@@ -57,6 +57,8 @@ class Joint(Family):
     strength : float or None
         Factor of the evidence where it is propagated; ``None``: 0.3 if `block_size` is 1 and there are edges, because
         the encoder is then as sure of a row as its features and its neighbours together make it; otherwise 1.
+    contrast, rivals
+        As in `Independent`, for `block_size` 1 and graphs of rows alone.
 
     Examples
     --------
@@ -67,14 +69,25 @@ class Joint(Family):
     conditions_on_graph: ClassVar[bool] = True
     factor: Tensor
 
-    def __init__(self, *, n_forests: int = 20, block_size: int | None = 1, strength: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        n_forests: int = 20,
+        block_size: int | None = 1,
+        strength: float | None = None,
+        contrast: float = 0.0,
+        rivals: str = "all",
+    ) -> None:
         super().__init__()
+        self.contrast = contrast
+        self.rivals = rivals
         self.n_forests = n_forests
         self.block_size = block_size
         self.strength = strength
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
         """Check the options."""
+        super().build(n_features, n_components, normalize=normalize, dropout=dropout)
         for name in ("n_forests", "block_size"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
@@ -86,6 +99,10 @@ class Joint(Family):
 
     def observe(self, data: TrainingData) -> None:
         """Weigh the evidence."""
+        if self.contrast and self.draws_forests(data):
+            raise ValueError(
+                "contrast compares rows: it needs block_size=1, and features for every vertex of the graph"
+            )
         self.weigh_evidence(data.n_edges)
 
     def weigh_evidence(self, n_edges: int) -> None:
@@ -132,7 +149,7 @@ class Joint(Family):
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw rows and edges, or a piece of a forest; a new forest once all pieces of one are drawn."""
         if not self.draws_forests(data):
-            return data.draw(step)
+            return super().draw(data, step)
         if data.n_pieces is None:
             number, place = divmod(step, self.steps_per_epoch(data))
             pieces = self._pieces(data, number)
