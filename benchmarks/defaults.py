@@ -203,7 +203,7 @@ def _trust(
         return {"ncrr": scores["ncrr"], "auc": scores["auc"]}
 
     def recipe() -> Row:
-        entry = next(entry for entry in find_recipe("links", "recommended").entries if entry.model == "ind")
+        entry = next(entry for entry in find_recipe("links", "old-protocol").entries if entry.model == "ind")
         _, seconds = _fitted(seed, X, known, **{**entry.parameters, "max_steps": 500})
         if record is None or not record.exists():
             return row(_fitted(seed, X, known, **entry.parameters)[0], 60 * seconds)

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from corrvae import CorrelatedVAE, CorrelationGraph
 from corrvae.datasets import locate
 from corrvae.errors import DataFileError
+from corrvae.experiments.baselines import neural_common_neighbors
 from corrvae.experiments.links import (
     HEURISTICS,
     EdgeRanks,
@@ -175,6 +176,17 @@ def test_models_see_the_training_graph_alone(parameters, graph_features, monkeyp
     assert outcome.scores["validation_ncrr"] != outcome.scores["ncrr"]
     assert outcome.scores["n_vertices"] == 60
     assert features.shape == (60, 30)
+
+
+def test_networks_of_pairs_are_trained_for_each_part():
+    settings = {"width": 4, "n_steps": 3, "edge_batch": 8}
+    outcome = run(Entry("ncn", "NCN", "neural_common_neighbors", settings), WORLD, Run(seed=1))
+    _, features, parts = load(WORLD, 1)
+    for prefix, part in (("validation_", parts["validation"]), ("", parts["test"])):
+        score = neural_common_neighbors(features, part.known, **settings, seed=1)
+        expected = score_rows(score, part.held, part.known)
+        assert {name: outcome.scores[prefix + name] for name in expected} == expected
+    assert outcome.history["step"] == [1.0, 2.0, 3.0]
 
 
 def test_the_first_editions_protocol_trains_once_without_the_validation_edges(monkeypatch):

@@ -7,7 +7,14 @@ from sklearn.decomposition import PCA
 
 from corrvae import CorrelatedVAE, CorrelationGraph, Pairwise
 from corrvae.experiments import baselines
-from corrvae.experiments.baselines import graph_sage, principal_components, variational_graph
+from corrvae.experiments.baselines import (
+    _adjacency,
+    _CommonNeighbors,
+    graph_sage,
+    neural_common_neighbors,
+    principal_components,
+    variational_graph,
+)
 from corrvae.experiments.clustering import run as cluster
 from corrvae.experiments.models import Run, thin, train_entry
 from corrvae.experiments.recipes import Entry
@@ -160,3 +167,46 @@ def test_baselines_are_trained_as_entries():
     expected = baselines.variational_graph(X, GRAPH, 2, hidden=4, n_steps=3, seed=5)
     assert np.array_equal(trained.posterior(None).mean, expected)
     assert trained.history["step"] == [1.0, 2.0, 3.0]
+
+
+def test_scores_of_neural_common_neighbors_are_those_of_literal_code():
+    torch.manual_seed(0)
+    network = _CommonNeighbors(X, 5, 0.5).eval()
+    chords = CorrelationGraph.from_edges([(i, (i + k) % 40) for i in range(30) for k in (1, 2, 5)])
+    adjacency = _adjacency(chords.edges, 40)
+    A = adjacency.toarray()
+    weights = {name: value.detach().numpy().astype(np.float64) for name, value in network.named_parameters()}
+    h = X @ weights["features.linear.weight"].reshape(9, 5) + weights["features.linear.bias"]
+    for k in range(2):
+        h = np.maximum(h, 0)
+        around = h @ weights[f"around.{k}.weight"].T + weights[f"around.{k}.bias"]
+        h = h @ weights[f"own.{k}.weight"].T + weights[f"own.{k}.bias"] + A @ around
+        h = (h - h.mean(1, keepdims=True)) / np.sqrt(h.var(1, keepdims=True) + 1e-5)
+    literal = np.empty((40, 40))
+    for i in range(40):
+        for j in range(40):
+            common = h[(A[i] > 0) & (A[j] > 0)].sum(axis=0)
+            joined = weights["join.weight"] @ np.concatenate([h[i] * h[j], common]) + weights["join.bias"]
+            literal[i, j] = (weights["last.weight"] @ np.maximum(joined, 0) + weights["last.bias"]).item()
+    with torch.no_grad():
+        encoded = network.encode(adjacency)
+        pairs = np.argwhere(np.ones((40, 40)))
+        np.testing.assert_allclose(network(encoded, adjacency, pairs).numpy().reshape(40, 40), literal, atol=1e-4)
+    rows = np.stack([network.row(encoded, adjacency, vertex) for vertex in range(40)])
+    np.testing.assert_allclose(rows, literal, atol=1e-4)
+
+
+def test_neural_common_neighbors_learn_without_the_edges_of_the_step(monkeypatch):
+    seen, losses, encode, forward = [], [], _CommonNeighbors.encode, _CommonNeighbors.forward
+    monkeypatch.setattr(_CommonNeighbors, "encode", lambda self, A: seen.append([A]) or encode(self, A))
+    monkeypatch.setattr(_CommonNeighbors, "forward", lambda self, h, A, p: seen[-1].append(p) or forward(self, h, A, p))
+    settings = {"n_steps": 30, "edge_batch": 20, "learning_rate": 0.03}
+    score = neural_common_neighbors(X, GRAPH, 8, **settings, on_step=lambda step, loss: losses.append(loss))
+    for adjacency, near, far in seen[:-1]:
+        assert not adjacency.toarray()[near[:, 0], near[:, 1]].any()
+        assert adjacency.sum() == 2 * (40 - len(np.unique(near, axis=0)))
+        assert (len(near), len(far)) == (20, 80)
+    assert seen[-1][0].sum() == 80  # all edges, to score with
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    again = neural_common_neighbors(X, GRAPH, 8, **settings)
+    assert np.array_equal(score(np.array([3, 7])), again(np.array([3, 7])))

@@ -200,7 +200,7 @@ def test_a_data_set_is_chosen_with_its_least_ratings():
     ("task", "options", "problem"),
     [
         ("cooking", {}, "there is no task 'cooking'"),
-        ("links", {"models": ["vae", "gat"]}, "no model 'gat'; it has vae, ind, corr, corr+graph, ind+graph"),
+        ("links", {"models": ["vae", "gat"]}, "no model 'gat'; it has vae, ind, corr, corr+graph, sage"),
         ("clustering", {"models": []}, "models is empty; there are vae, ind, corr, sage"),
         ("links", {"seeds": 0}, "seeds must be 1 or more, not 0"),
         ("links", {"threads": 0}, "threads must be 1 or more, not 0"),

@@ -4,7 +4,8 @@
 `graph_sage` (Hamilton et al., 2017) and `variational_graph` (Kipf and
 Welling, 2016) are networks over the graph, made with torch_geometric, which comes with ``corrvae[baselines]``. Both
 run on the whole graph at every step: the samplers of torch_geometric need packages that are not on PyPI, and at the
-sizes of the experiments a whole pass takes less than a second.
+sizes of the experiments a whole pass takes less than a second. `neural_common_neighbors` (Wang et al., 2024) scores
+pairs, and embeds nothing.
 """
 
 import warnings
@@ -13,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import sparse
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import embedding_bag, logsigmoid
 
 from corrvae.graphs import CorrelationGraph
 from corrvae.model.linear import LinearSolution, solve_linear
@@ -24,6 +25,8 @@ from corrvae.nn.layers import RowsLinear
 from corrvae.nn.rows import FeatureTable
 
 OnStep = Callable[[int, float], None]
+# A row of scores for each of some vertices, with a score for every vertex.
+RowScores = Callable[[Int[np.ndarray, " rows"]], Float[np.ndarray, "rows vertices"]]
 
 
 def principal_components(
@@ -172,6 +175,89 @@ def variational_graph(
     _descend(nn.ModuleList([first, second]), loss, n_steps, learning_rate, on_step)
     with torch.no_grad():
         return encode()[0].numpy()
+
+
+def neural_common_neighbors(
+    X: Any,
+    graph: CorrelationGraph,
+    width: int = 32,
+    *,
+    n_negatives: int = 4,
+    dropout: float = 0.3,
+    n_steps: int = 200,
+    edge_batch: int = 2048,
+    learning_rate: float = 1e-2,
+    seed: int = 0,
+    on_step: OnStep | None = None,
+) -> RowScores:
+    """Learn to score pairs by ``g(h_i * h_j, sum of h_u over common neighbours u)``: neural common neighbours.
+
+    h are two rounds of graph convolution, ``h' = layer norm(W h + V A h)`` of rectified h; g is a perceptron with one
+    hidden layer. The loss is logistic, of edges and of `n_negatives` random pairs for each; edges of a step are not in
+    its graph.
+    """
+    edges = _edges(graph)[0].T.numpy()
+
+    def loss() -> Tensor:
+        drawn = torch.randint(len(edges), (edge_batch,)).numpy()
+        others = torch.randint(graph.n_vertices, (edge_batch * n_negatives,)).numpy()
+        apart = np.column_stack([np.repeat(edges[drawn, np.arange(edge_batch) % 2], n_negatives), others])
+        adjacency = _adjacency(np.delete(edges, drawn, axis=0), graph.n_vertices)
+        h = network.encode(adjacency)
+        near, far = (network(h, adjacency, pairs) for pairs in (edges[drawn], apart))
+        return -(logsigmoid(near).mean() + logsigmoid(-far).mean())
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = _CommonNeighbors(X, width, dropout)
+        _descend(network, loss, n_steps, learning_rate, on_step)
+    network.eval()
+    adjacency = _adjacency(edges, graph.n_vertices)
+    with torch.no_grad():
+        h = network.encode(adjacency)
+    return lambda vertices: np.stack([network.row(h, adjacency, vertex) for vertex in vertices.tolist()])
+
+
+class _CommonNeighbors(nn.Module):
+    def __init__(self, X: Any, width: int, dropout: float) -> None:
+        super().__init__()
+        self.features, self.dropout = _Features(X, width), nn.Dropout(dropout)
+        self.own, self.around = (nn.ModuleList(nn.Linear(width, width) for _ in range(2)) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.join, self.last = nn.Linear(2 * width, width), nn.Linear(width, 1)
+
+    def encode(self, adjacency: sparse.csr_array) -> Tensor:
+        h = self.features()
+        for own, around, norm in zip(self.own, self.around, self.norms, strict=True):
+            h = self.dropout(h.relu())
+            h = norm(own(h) + _times(adjacency, around(h)))
+        return h
+
+    def forward(self, h: Tensor, adjacency: sparse.csr_array, pairs: Int[np.ndarray, "pairs 2"]) -> Tensor:
+        i, j = pairs.T.copy()
+        common = _times(sparse.csr_array(adjacency[i].multiply(adjacency[j])), h)
+        return self.last(self.dropout(self.join(torch.cat([h[i] * h[j], common], 1)).relu()))[:, 0]
+
+    @torch.no_grad()
+    def row(self, h: Tensor, adjacency: sparse.csr_array, vertex: int) -> Float[np.ndarray, " vertices"]:
+        """Score a vertex with all: `join` is linear, so that sums over common neighbours can follow it."""
+        own, shared = self.join.weight.chunk(2, dim=1)
+        joined = torch.addmm(self.join.bias, h, (own * h[vertex]).T)
+        neighbors = adjacency.indices[adjacency.indptr[vertex] : adjacency.indptr[vertex + 1]]
+        joined += _times(sparse.csr_array(adjacency[neighbors].T), h[neighbors] @ shared.T)
+        return self.last(joined.relu_())[:, 0].numpy()
+
+
+def _adjacency(edges: Int[np.ndarray, "edges 2"], n_vertices: int) -> sparse.csr_array:
+    both = np.concatenate([edges, edges[:, ::-1]]).T
+    return sparse.csr_array((np.ones(both.shape[1], np.float32), both), shape=(n_vertices, n_vertices))
+
+
+def _times(rows: sparse.csr_array, h: Tensor) -> Tensor:
+    """Multiply a sparse matrix with a dense one, which receives derivatives."""
+    indices, offsets = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indices, rows.indptr))
+    weights = torch.from_numpy(rows.data.astype(np.float32))
+    return embedding_bag(indices, h, offsets, mode="sum", include_last_offset=True, per_sample_weights=weights)
 
 
 class _Features(nn.Module):

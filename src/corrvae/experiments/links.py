@@ -8,7 +8,6 @@ that k edges can reach. The score is the mean of NCRR_i over the vertices with a
 method: a rank is 1 plus the number of other candidates that score at least as well.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -19,7 +18,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from corrvae.datasets import epinions
-from corrvae.experiments.models import Run, Trained, describe_settings, train_entry
+from corrvae.experiments.baselines import RowScores
+from corrvae.experiments.models import Run, Trained, describe_settings, train_entry, train_network
 from corrvae.experiments.recipes import Entry, Settings
 from corrvae.experiments.records import Outcome
 from corrvae.experiments.sources import data_files, small_world
@@ -87,6 +87,9 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
     if entry.method in HEURISTICS or entry.method == "best_heuristic":
         chosen, scores = _run_heuristic(entry.method, features, parts)
         return Outcome(scores, describe_settings(entry) | {"chosen": chosen}, data)
+    if entry.method == "neural_common_neighbors":
+        history, scores = _run_pair_network(entry, features, parts, run)
+        return Outcome(scores, describe_settings(entry), data, history)
     metric, scores = make_metric(entry.metric), {}
 
     def train(name: str, known: CorrelationGraph) -> Trained:
@@ -220,8 +223,6 @@ def area_under_curve(found: EdgeRanks) -> float:
 
 # ---- scores of the graph alone ---------------------------------------------------------------------------------------
 
-RowScores = Callable[[Int[np.ndarray, " rows"]], Float[np.ndarray, "rows vertices"]]
-
 
 def score_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> dict[str, float]:
     """Score a function that returns a row of scores for each of some vertices, as `score_links` does a posterior."""
@@ -277,3 +278,15 @@ def _run_heuristic(method: str, features: Any, parts: dict[str, Part]) -> tuple[
     chosen, best = max(scored, key=lambda one: one[1]["ncrr"])
     found = score_rows(row_scores(known=test.known, features=with_features, **chosen), test.held, test.known)
     return chosen, found | {f"validation_{name}": value for name, value in best.items()}
+
+
+def _run_pair_network(
+    entry: Entry, features: Any, parts: dict[str, Part], run: Run
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Train a network of pairs for each part, and score it; return the losses of the last training, and all scores."""
+    history, scores = {}, {}
+    for name, part in parts.items():
+        score, history = train_network(entry, features, part.known, run)
+        prefix = "" if name == "test" else f"{name}_"
+        scores |= {prefix + key: value for key, value in score_rows(score, part.held, part.known).items()}
+    return history, scores

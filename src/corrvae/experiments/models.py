@@ -60,7 +60,15 @@ def train_entry(entry: Entry, X: Any, graph: CorrelationGraph, run: Run, *, augm
             describe_settings(entry),
         )
     if entry.method in ("graph_sage", "variational_graph"):
-        return _train_network(entry, X, graph, run)
+        embedding, history = train_network(entry, X, graph, run)
+        posterior = point_posterior(embedding)
+
+        def training_rows(rows: Any) -> Posterior:
+            if rows is not None:
+                raise ValueError(f"{entry.method} cannot embed rows that it was not trained on")
+            return posterior
+
+        return Trained(training_rows, describe_settings(entry), history)
     raise ValueError(f"{entry.method!r} is no method that embeds points")
 
 
@@ -109,22 +117,12 @@ def train_estimator(
     return model, Trained(lambda rows: model.posterior(rows), settings, history)
 
 
-def _train_network(entry: Entry, X: Any, graph: CorrelationGraph, run: Run) -> Trained:
+def train_network(entry: Entry, X: Any, graph: CorrelationGraph, run: Run) -> tuple[Any, dict[str, list[float]]]:
+    """Return what a network of `corrvae.experiments.baselines` learns, and its losses."""
     losses: list[float] = []
-
-    def report(step: int, loss: float) -> None:
-        losses.append(loss)
-
-    function = getattr(baselines, entry.method)
-    posterior = point_posterior(function(X, graph, **entry.parameters, seed=run.seed, on_step=report))
-
-    def training_rows(rows: Any) -> Posterior:
-        if rows is not None:
-            raise ValueError(f"{entry.method} cannot embed rows that it was not trained on")
-        return posterior
-
-    history = thin({"step": [step + 1.0 for step in range(len(losses))], "loss": losses})
-    return Trained(training_rows, describe_settings(entry), history)
+    train = getattr(baselines, entry.method)
+    found = train(X, graph, **entry.parameters, seed=run.seed, on_step=lambda step, loss: losses.append(loss))
+    return found, thin({"step": [step + 1.0 for step in range(len(losses))], "loss": losses})
 
 
 def thin(history: dict[str, list[float]]) -> dict[str, list[float]]:
