@@ -164,7 +164,7 @@ def _lsa(name: str, n_components: int) -> Entry:
 
 
 _LSA = _lsa("lsa", 20)
-_LINK_VGAE = Entry("vgae", "VGAE", "variational_graph", {"n_components": 100}, "inner_product")
+_LINK_NETWORKS = (_SAGE, Entry("vgae", "VGAE", "variational_graph", {"n_components": 100}, "inner_product"))
 _LINK_BASELINES = (
     _LSA,
     Entry("degree", "degree", "degree"),
@@ -223,8 +223,7 @@ _LINKS = (
                 ind=_LINKS_BASE,
             ),
             _LINKS_GRAPH,
-            replace(_SAGE, parameters={"n_components": 64, "hidden": 128, "n_steps": 200, "learning_rate": 3e-3}),
-            replace(_LINK_VGAE, parameters={"n_components": 64, "hidden": 128, "n_steps": 100}),
+            *_LINK_NETWORKS,
             Entry("ncn", "NCN", "neural_common_neighbors", {"width": 32, "n_steps": 200}),
             *_LINK_BASELINES,
         ),
@@ -239,13 +238,12 @@ _LINKS = (
             _LINKS_MODELS[2],
             _LINKS_GRAPH,
             _graph_model({**_MULTINOMIAL, "max_steps": 9_000}),
-            _SAGE,
-            _LINK_VGAE,
+            *_LINK_NETWORKS,
             *_LINK_BASELINES,
         ),
         n_seeds=3,
     ),
-    Recipe("links", "paper", _OLD_PROTOCOL, (*_LINKS_MODELS, _SAGE, _LINK_VGAE, *_LINK_BASELINES), n_seeds=1),
+    Recipe("links", "paper", _OLD_PROTOCOL, (*_LINKS_MODELS, *_LINK_NETWORKS, *_LINK_BASELINES), n_seeds=1),
     Recipe(
         "links",
         "quick",
@@ -253,8 +251,7 @@ _LINKS = (
         (
             *_models(_QUICK_COUNTS, _perceptron(100.0, 100.0, width=300)),
             _graph_model(_QUICK_COUNTS),
-            _SAGE,
-            _LINK_VGAE,
+            *_LINK_NETWORKS,
             *_LINK_BASELINES,
         ),
         n_seeds=1,
