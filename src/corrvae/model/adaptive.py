@@ -117,7 +117,8 @@ class ForestAdapter:
         joined, self._is_own = graph, np.ones(graph.n_edges, bool)
         if options.ground > 0 and not maximal:
             joined, self._is_own = add_ground(graph, options.ground)
-        self._plan = SpanningPlan(joined, random_state=seed)
+        # Two threads wait for each other beside other programs, and gain little on the dense core of a large graph.
+        self._plan = SpanningPlan(joined, random_state=seed, n_threads=1)
         self._own = self._plan.solve()
         self._log_given = np.zeros(joined.n_edges) if joined.conductances is None else np.log(joined.conductances)
 
