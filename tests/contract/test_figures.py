@@ -157,3 +157,14 @@ def test_effects():
         (cells,) = [cells for page, cells in rows(label) if (page, cells[0]) == ("causal.md", label)]
         assert (cells[1], len(found[method])) == (str(sum(found[method])), 100)
     assert sum(found["corrvae"]) >= 93
+
+
+def test_other_ratings(scores):
+    labels = ("CVAE_ind, competing", "exact PLDA, 30", "exact PLDA, 100", "LSA of x, 20")
+    found = [cells for page, cells in rows("Ciao", "Epinions") if page == "experiments.md" and len(cells) == 6]
+    assert len(found) == 4
+    for cells in found:
+        assert any(
+            all(matches(recipe, label, written) for label, written in zip(labels, cells[2:], strict=True))
+            for recipe in scores["matching"]
+        ), cells

@@ -133,9 +133,9 @@ RECIPE_TITLES = MappingProxyType(
         "paper": "the paper's settings",
         "tree": "on a tree",
         "ciao": "on Ciao",
-        "ciao-two-catalogues": "two catalogues, on Ciao",
-        "epinions": "on Epinions",
-        "epinions-two-catalogues": "two catalogues, on Epinions",
+        "ciao-two-catalogues": "two catalogues",
+        "epinions": "recommended recipe",
+        "epinions-two-catalogues": "two catalogues",
         "quick": "quick",
         "quick-two-catalogues": "two catalogues, quick",
     }

@@ -276,7 +276,8 @@ _COMPETING = {
     "batch_size": 64,
     "edge_batch_size": 512,
     "learning_rate": 1e-3,
-    "max_steps": 400,
+    "dropout": 0.0,
+    "max_epochs": 1,
     "family": "independent",
     "family__contrast": 2000.0,
 }
