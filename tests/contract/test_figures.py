@@ -148,6 +148,30 @@ def test_wrong_edges():
             assert cell == (f"{np.mean(values):.3f}" if values else ""), (label, name)
 
 
+def test_recommendations():
+    columns = {
+        "recommended": ("ndcg_100", "recall_20", "recall_50"),
+        "ciao": ("ndcg_100", "ndcg_100_none", "ndcg_100_few", "ndcg_100_more"),
+    }
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for record in read_records(ROOT / "results"):
+        if record.task == "recommend":
+            found.setdefault((record.recipe, record.label), []).append(record.scores)
+    for (recipe, label), runs in found.items():
+        names = columns[recipe]
+        (cells,) = [
+            cells[1:]
+            for page, cells in rows(label)
+            if (page, cells[0]) == ("experiments.md", label) and len(cells) == len(names) + 1
+        ]
+        values = [[scores[name] for scores in runs] for name in names]
+        assert cells == [as_written(values[0], cells[0]), *(f"{np.mean(v):.3f}" for v in values[1:])], (recipe, label)
+    few = {
+        label: np.mean([s["ndcg_100_few"] for s in runs]) for (recipe, label), runs in found.items() if recipe == "ciao"
+    }
+    assert max(few, key=few.__getitem__) == "Joint"
+
+
 def test_effects():
     found = {}
     for row in results("effects"):

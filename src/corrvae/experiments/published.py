@@ -103,6 +103,9 @@ _RECOMMEND = Task(
         "recall_20": "recall@20",
         "recall_50": "recall@50",
         "validation_ndcg_100": "validation NDCG@100",
+        "ndcg_100_none": "none given",
+        "ndcg_100_few": "1 to 4 given",
+        "ndcg_100_more": "5 or more given",
     },
 )
 

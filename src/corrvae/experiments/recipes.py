@@ -354,7 +354,7 @@ _RIDGES, _SIZES = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0), (20, 50, 100, 200,
 
 def _recommending(settings: Settings) -> tuple[Entry, ...]:
     return (
-        Entry("vae", "VAE, linear, beta 0.1", "vae", settings),
+        Entry("vae", "VAE, linear, masked", "vae", settings),
         Entry("popularity", "popularity", "popularity"),
         Entry("neighbours", "item neighbours", "item_neighbours", {"settings": _SIZES}),
         Entry("ease", "EASE", "ease", {"settings": _RIDGES}),
@@ -377,17 +377,19 @@ _LINEAR = {
     **_MULT_VAE,
     "n_components": 512,
     "hidden": (),
-    "beta": 0.1,
+    "dropout": 0.0,
+    "masking": 0.7,
+    "beta": 0.01,
     "batch_size": 256,
     "learning_rate": 3e-3,
     "warmup_steps": 200,
-    "max_steps": 400,
+    "max_steps": 600,
     "average_steps": 100,
 }
 # The same for all methods that can use it: the weight of friends' items, and of popularity.
 _FRIENDS = {"friends": (0.03, 0.1, 0.3, 1.0)}
 _POPULAR = {"popularity": (1e-6, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)}
-_CIAO: Settings = {"likelihood": "multinomial", "normalize": "l2"}
+_CIAO: Settings = {"likelihood": "multinomial", "normalize": "l2", "max_steps": 600, "warmup_steps": 200}
 _RECOMMEND = (
     Recipe(
         "recommend",
@@ -401,7 +403,7 @@ _RECOMMEND = (
         "ciao",
         {"name": "ciao", "min_ratings": 20},
         (
-            Entry("joint", "Joint", "cvae", {**_CIAO, "family": "joint"}),
+            Entry("joint", "Joint", "cvae", {**_CIAO, "family": "joint", "family__strength": 1.0}),
             Entry("ind", "CVAE_ind", "cvae", _CIAO),
             Entry("vae", "VAE", "vae", _CIAO),
             Entry("popularity", "popularity", "popularity"),
