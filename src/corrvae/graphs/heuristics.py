@@ -71,12 +71,7 @@ def personalized_pagerank(graph: CorrelationGraph, vertices: Vertices, alpha: fl
 def katz(graph: CorrelationGraph, vertices: Vertices, share: float = 0.5) -> Rows:
     """Count walks of up to ten steps, each step times beta: sum_k beta^k A^k.
 
-    Parameters
-    ----------
-    graph, vertices
-        The graph, and the vertices of the rows.
-    share
-        beta, as a share of 1 / (largest eigenvalue of A), below which the sum over all lengths is finite.
+    beta is a `share` of 1 / (largest eigenvalue of A), below which the sum over all lengths is finite.
     """
     adjacency = _adjacency(graph)
     x = np.ones(graph.n_vertices)

@@ -84,24 +84,8 @@ class Likelihood(nn.Module, ABC):
 class EntrywiseLikelihood(Likelihood):
     """A likelihood under which the entries of a row are independent given the outputs.
 
-    A subclass defines the log-probability of single entries; sparse rows and missing entries follow from it.
-
-    Examples
-    --------
-    >>> class Laplace(EntrywiseLikelihood):
-    ...     domain = "finite numbers"
-    ...
-    ...     def entry_log_prob(self, outputs, values, columns):
-    ...         return -(values - outputs).abs() - np.log(2.0)
-    ...
-    ...     def mean(self, outputs, totals=None):
-    ...         return outputs
-    ...
-    ...     def sample(self, outputs, generator, totals=None):
-    ...         return from_numpy(generator.laplace(to_numpy(outputs)), outputs)
-    >>> from corrvae.nn import DenseRows
-    >>> Laplace(2).log_prob(torch.zeros(1, 2), DenseRows(torch.tensor([[1.0, -1.0]])))
-    tensor([-3.3863])
+    A subclass defines the log-probability of single entries; sparse rows and missing entries follow from it. An example
+    is `examples/custom_likelihood.py`.
     """
 
     @abstractmethod
