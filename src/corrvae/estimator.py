@@ -878,14 +878,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"the calibration is of {probability.metric}, but the metric is {score.name}")
         placed = points.pair_positions(pairs)
         scores = score_positions(points, points, score, placed)
-        return PairScores(
-            id_pairs=points.ids[placed],
-            scores=scores,
-            parts=parts(points, points, score, placed, scores),
-            metric=score.name,
-            larger_is_better=score.larger_is_better,
-            probabilities=None if probability is None else probability(scores),
-        )
+        probabilities = None if probability is None else probability(scores)
+        return PairScores(**_of_pairs(points, score, placed, scores), probabilities=probabilities)
 
     def rank_pairs(
         self,
@@ -910,14 +904,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         placed = points.pair_positions(pairs)
         left_out = exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
         ranks, scores = rank(points, points, score, placed, exclude=left_out, progress=progress)
-        return PairRanks(
-            id_pairs=points.ids[placed],
-            ranks=ranks,
-            scores=scores,
-            parts=parts(points, points, score, placed, scores),
-            metric=score.name,
-            larger_is_better=score.larger_is_better,
-        )
+        return PairRanks(**_of_pairs(points, score, placed, scores), ranks=ranks)
 
     def match(
         self,
@@ -1068,6 +1055,13 @@ def load(
     True
     """
     return read_model(path, CorrelatedVAE, {"likelihood": likelihood, "family": family})
+
+
+def _of_pairs(points: Posterior, metric: Metric, placed: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+    """Return what results for pairs of points have in common."""
+    found = parts(points, points, metric, placed, scores)
+    names = {"metric": metric.name, "larger_is_better": metric.larger_is_better}
+    return {"id_pairs": points.ids[placed], "scores": scores, "parts": found, **names}
 
 
 def _seed(random_state: Any) -> int:

@@ -39,10 +39,6 @@ _ARRAYS |= {"graph.weights": "weights_", "graph.adapted": "conductances_"}
 _ENTRIES = ("data", "indices", "indptr")
 
 
-class _OwnCodeError(Exception):
-    """A folder whose model was made with code of the user's own."""
-
-
 def write_model(model: Any, path: str | os.PathLike[str], *, store_features: bool) -> None:
     """Write a fitted `CorrelatedVAE` to a folder."""
     names, scaling, graph = getattr(model, "feature_names_in_", None), model._scaling, model.graph_
@@ -88,18 +84,16 @@ def read_model(path: str | os.PathLike[str], kind: type, own: Mapping[str, Any])
     """Return the estimator of a `kind` that is in a folder; `own` is the user's code that it was made with."""
     folder = read_folder(path, kind=_KIND, version=_VERSION)
     try:
-        return _restore(folder, kind, own)
-    except _OwnCodeError as error:
-        raise FolderError(Path(path), str(error)) from None
+        return _restore(Path(path), folder, kind, own)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FolderError(Path(path), f"damaged: it is not a whole model ({reason})") from error
 
 
-def _restore(folder: Folder, kind: type, own: Mapping[str, Any]) -> Any:
+def _restore(path: Path, folder: Folder, kind: type, own: Mapping[str, Any]) -> Any:
     document, arrays, fitted = folder.document, folder.arrays, folder.document["fitted"]
     parameters, architecture = (
-        {name: _revive(name, value, own.get(name)) for name, value in document[part].items()}
+        {name: _revive(path, name, value, own.get(name)) for name, value in document[part].items()}
         for part in ("parameters", "architecture")
     )
     model = kind(**parameters)
@@ -139,20 +133,19 @@ def _restore(folder: Folder, kind: type, own: Mapping[str, Any]) -> Any:
         entries = tuple(arrays[f"features.{name}"] for name in _ENTRIES)
         model.features_ = sparse.csr_array(entries, shape=(n_rows, n_features))
     model.history_ = History({name: list(column) for name, column in document["history"].items()})
-    _check_shape("embedding", model.embedding_, n_vertices, n_components)
-    _check_shape("stddev", model.stddev_, n_vertices, n_components)
-    if model.features_ is not None:
-        _check_shape("features", model.features_, n_rows, n_features)
-    if fitted["feature_names"] is not None:
-        _check_shape("feature_names", model.feature_names_in_, n_features)
-    if model.graph_ is not None:
-        _check_shape("graph.weights", model.weights_, model.graph_.n_edges)
+    shapes = {
+        "embedding_": (n_vertices, n_components),
+        "stddev_": (n_vertices, n_components),
+        "features_": (n_rows, n_features),
+        "feature_names_in_": (n_features,),
+        "weights_": () if model.graph_ is None else (model.graph_.n_edges,),
+    }
+    for name, shape in shapes.items():
+        array: Any = getattr(model, name, None)
+        found = np.shape(array)
+        if found != shape and not (array is None and name.startswith("feature")):  # which may be absent
+            raise ValueError(f"{name} has the shape {found} instead of {shape}")
     return model
-
-
-def _check_shape(name: str, array: Any, *shape: int) -> None:
-    if array.shape != shape:
-        raise ValueError(f"{name} has the shape {array.shape} instead of {shape}")
 
 
 def plain(value: Any) -> Any:
@@ -179,22 +172,25 @@ def _full_name(value: Any) -> str:
     return f"{made.__module__}.{made.__qualname__}"
 
 
-def _revive(name: str, value: Any, own: Any) -> Any:
+def _revive(path: Path, name: str, value: Any, own: Any) -> Any:
     """Return a parameter from what JSON holds."""
     if isinstance(value, dict) and "own" in value:
         if own is None:
-            raise _OwnCodeError(f"the model was made with the {name} {value['own']}; pass it: load(..., {name}=...)")
+            problem = f"the model was made with the {name} {value['own']}; pass it: load(..., {name}=...)"
+            raise FolderError(path, problem)
         return own
     if name == "forests":
         return AdaptiveForests(**value["options"]) if isinstance(value, dict) else value
     known = {"likelihood": LIKELIHOODS, "family": FAMILIES}.get(name)
     named = value["family"] if isinstance(value, dict) else value
     if own is not None and value != "auto":
-        raise _OwnCodeError(f"the model has the {name} {named!r}, which needs no code of yours; pass no other")
+        raise FolderError(path, f"the model has the {name} {named!r}, which needs no code of yours; pass no other")
     if known is not None and named not in (*known, "auto"):
-        raise _OwnCodeError(f"the model has the {name} {named!r}, which is not registered; import what registers it")
+        raise FolderError(
+            path, f"the model has the {name} {named!r}, which is not registered; import what registers it"
+        )
     if isinstance(value, dict):
-        options = {option: _revive(option, given, None) for option, given in value["options"].items()}
+        options = {option: _revive(path, option, given, None) for option, given in value["options"].items()}
         return FAMILIES[named](**options)
     return tuple(value) if isinstance(value, list) else value
 

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from scipy import stats
 from sklearn.decomposition import PCA
 
@@ -58,8 +57,3 @@ def test_one_seed_one_tree():
     assert np.array_equal(first.features, second.features)
     assert first.graph == second.graph
     assert not np.array_equal(first.latents, other.latents)
-
-
-def test_a_correlation_is_less_than_1():
-    with pytest.raises(ValueError, match="tau must be between -1 and 1"):
-        tree(5, 3, tau=1.0)

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -84,5 +83,3 @@ def test_split_is_by_its_seed():
     first, second, other = (split_users(50, random_state=seed) for seed in (0, 0, 1))
     assert np.array_equal(first.test, second.test)
     assert not np.array_equal(first.test, other.test)
-    with pytest.raises(ValueError, match="test must be at least 0 and less than 1"):
-        split_users(10, test=1.0)

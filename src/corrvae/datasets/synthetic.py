@@ -47,8 +47,6 @@ def tree(
     >>> data.features.shape, data.graph, int(data.labels.sum())
     ((50, 8), CorrelationGraph(50 vertices, 49 edges), 25)
     """
-    if not -1 < tau < 1:
-        raise ValueError(f"tau must be between -1 and 1, but is {tau}")
     generator = np.random.default_rng(random_state)
     parents = generator.integers(0, np.arange(1, n_points))
     latents = generator.standard_normal((n_points, n_components))

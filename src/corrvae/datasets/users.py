@@ -83,9 +83,6 @@ def split_users(
     `test` is the share of users for testing, `validation` that of the remaining users for choosing a model, rounded up.
     Both keep at most `most_pairs` users, drawn at random; the others are in no part.
     """
-    for name, share in (("test", test), ("validation", validation)):
-        if not 0 <= share < 1:
-            raise ValueError(f"{name} must be at least 0 and less than 1, but is {share}")
     order = np.random.default_rng(random_state).permutation(n_users)
     n_test = ceil(test * n_users - 1e-9)  # 0.07 * 100 is a little more than 7
     n_validation = ceil(validation * (n_users - n_test) - 1e-9)
