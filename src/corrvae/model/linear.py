@@ -26,8 +26,8 @@ _LEAST, _MOST = 1e-3, 0.999
 _EDGES, _DRAWN_EDGES, _MOST_DRAWS, _BLOCK = 20_000, 60_000, 40, 50
 # Up to so many features all are used; of more, so many leading singular directions.
 _FEATURES, _DIRECTIONS = 3000, 500
-# Shares of the mean variance of a feature, to choose from on edges held out: one in so many, and up to so many. Of few
-# edges, or where too many share an end with those, none is held out, and the third share is taken.
+# Shares of the mean variance of a feature, to choose from on edges held out: one in so many, up to so many, and
+# so few that half of all share no end with them. Of fewer edges than these none is, and the third share is taken.
 _RIDGES = (0.01, 0.05, 0.25, 1.0)
 _SHARE, _MOST_HELD_OUT, _FEWEST_EDGES = 5, 1000, 100
 
@@ -88,11 +88,11 @@ def solve_edges(data: TrainingData, inputs: InputTransform, n_components: int, *
     chosen = np.random.default_rng(seed).permutation(len(data.edges))[:_EDGES]
     edges, weights = data.edges[chosen], np.ones(len(chosen)) if data.weights is None else data.weights[chosen]
     n_draws = 1 if data.augment is None else min(ceil(_DRAWN_EDGES / len(edges)), _MOST_DRAWS)
-    held_out = np.arange(len(edges)) < min(len(edges) // _SHARE, _MOST_HELD_OUT)
-    apart = ~np.isin(edges, edges[held_out]).any(axis=1)
-    masks = apart, held_out, ~apart & ~held_out
-    if len(edges) < _FEWEST_EDGES or 2 * apart.sum() < len(edges):
-        masks = np.ones(len(edges), bool), *np.zeros((2, len(edges)), bool)
+    n_held = min(len(edges) // _SHARE, _MOST_HELD_OUT) if len(edges) >= _FEWEST_EDGES else 0
+    while 2 * (touched := np.isin(edges, edges[:n_held]).any(axis=1)).sum() > len(edges):
+        n_held //= 2
+    is_held = np.arange(len(edges)) < n_held
+    masks = ~touched, is_held, touched & ~is_held
     basis, step, sums = None, 0, [_Sums() for _ in masks]
     for part, found in list(zip(map(np.flatnonzero, masks), sums, strict=True)) * n_draws:
         if not len(part):
