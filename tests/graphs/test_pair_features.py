@@ -50,25 +50,34 @@ def test_features_are_those_of_the_heuristics_and_of_dense_matrices(graph):
     assert columns["cosine_to_neighborhood"] == pytest.approx((around @ x.T)[i, j], abs=1e-4)
     triangles = np.diag(np.linalg.matrix_power(adjacency, 3))[i] / 2
     assert columns["triangles"] == pytest.approx(np.log1p(triangles), abs=1e-5)
+    weights = adjacency @ (1 / np.maximum(graph.degrees, 1))
+    assert columns["weight_of_other"] == pytest.approx(np.log1p(4 * weights[j]), abs=1e-5)
     assert columns["degree"] == pytest.approx(np.log1p(graph.degrees[i]), abs=1e-5)
     # the same pair from its other end
     assert features.of_pairs(apart[:, ::-1])[:, EXCHANGED] == pytest.approx(features.of_pairs(apart), abs=1e-4)
 
 
 @given(graphs(max_vertices=9, min_vertices=2), st.integers(1, 9), st.integers(0, 9))
-def test_candidates_are_the_best_by_paths_and_the_popular_ones(graph, n_near, n_popular):
+def test_candidates_are_the_best_by_paths_and_the_alike(graph, n_near, n_alike):
     features, every = of(graph), np.arange(graph.n_vertices)
-    n_popular = min(n_popular, graph.n_vertices)
-    found = features.candidates(every, n_near, n_popular)
-    steps = (graph.to_scipy().toarray() > 0) / np.maximum(graph.degrees, 1)
+    alike = features.alike(every, n_alike)
+    found = features.candidates(every, n_near, np.insert(alike, 0, -1, axis=1))
+    adjacency = graph.to_scipy().toarray() > 0
+    steps = adjacency / np.maximum(graph.degrees, 1)
+    weights = adjacency @ (1 / np.maximum(graph.degrees, 1))
+    cosines = np.maximum(features.directions @ features.directions.T, 0)
+    orders = (0.05 + weights) * (0.1 + cosines), cosines + 1e-6 * weights
     for i in every:
         mine = found.positions[i][found.positions[i] >= 0]
         assert len(set(mine.tolist())) == len(mine)
-        assert not are_linked(graph, np.full(len(mine), i), mine).any()
-        assert i not in mine
-        reached = set(np.flatnonzero((steps + steps @ steps + steps @ steps @ steps)[i]).tolist())
         known = set(np.flatnonzero(steps[i]).tolist()) | {i}
-        assert len(mine) >= min(n_near, len(reached - known))
+        assert not known & set(mine.tolist())
+        for order in orders:  # nobody that may be listed is above the listed
+            open_ones = sorted(set(every.tolist()) - set(np.flatnonzero(adjacency[i]).tolist()))
+            best = sorted(order[i][open_ones], reverse=True)[: n_alike // 2]
+            assert set(np.round(best, 5)) <= set(np.round(order[i][alike[i]], 5))
+        reached = set(np.flatnonzero((steps + steps @ steps + steps @ steps @ steps)[i]).tolist()) - known
+        assert len(mine) >= min(n_near, len(reached - set(alike[i].tolist())))
         rows = features.of_pairs(np.stack([np.full(len(mine), i), mine], axis=1))
         assert found.features[i][found.positions[i] >= 0] == pytest.approx(rows, abs=1e-4)
 

@@ -89,6 +89,30 @@ def test_the_log_odds_are_fitted_first_and_then_kept(model):
     assert (model.model_.family.evidence.slope != torch.full((3,), 0.1).log()).any()
 
 
+def test_non_edges_of_the_paper_train_the_log_odds_with_the_encoder(model):
+    family = Pairwise(inputs="graph", gamma_kl=0.0, non_edges="information")
+    by_terms = CorrelatedVAE(3, family=family, hidden=(8,), max_steps=300, random_state=0).fit(X, graph=SPLIT.known)
+    assert all(part.requires_grad for part in by_terms.model_.family.evidence.parameters())
+    found = {
+        name: score_links(one.posterior(), make_metric("log_odds"), SPLIT.test, SPLIT.known)["ncrr"]
+        for name, one in (("competing", model), ("information", by_terms))
+    }
+    chance = score_rows(row_scores("degree", SPLIT.known), SPLIT.test, SPLIT.known)["ncrr"]
+    assert min(found.values()) > 2 * chance
+    assert found["competing"] != found["information"]
+
+
+def test_vertices_without_an_edge_are_found_among_those_where_leaves_are_linked():
+    # everybody is linked to three of eight hubs: who has no link yet is likelier linked to a hub than to anybody else
+    generator = np.random.default_rng(0)
+    pairs = [(i, hub) for i in range(10, 150) for hub in generator.choice(8, 3, replace=False)]
+    family = Pairwise(inputs="graph", gamma_kl=0.0)
+    graph = CorrelationGraph.from_edges(pairs, n_vertices=150)
+    model = CorrelatedVAE(2, family=family, hidden=(4,), max_steps=5, random_state=0)
+    near = model.fit(generator.random((150, 3)), graph=graph).kneighbors(ids=[8, 9], n_neighbors=8, metric="log_odds")
+    assert (np.sort(near.ids, axis=1) == np.arange(8)).all()
+
+
 def test_rows_that_are_not_in_the_graph_are_scored_by_their_features(model):
     points = model.posterior(sparse.csr_array(X[:5]))
     assert isinstance(points.features, PairFeatures)
@@ -96,6 +120,10 @@ def test_rows_that_are_not_in_the_graph_are_scored_by_their_features(model):
 
 
 def test_inputs_are_checked():
+    with pytest.raises(ValueError, match="non_edges must be one of"):
+        CorrelatedVAE(2, family=Pairwise(non_edges="competing"), max_steps=1).fit(
+            np.eye(5), graph=CorrelationGraph([[0, 1]], 5)
+        )
     with pytest.raises(ValueError, match='inputs must be "features" or "graph", got \'links\''):
         CorrelatedVAE(2, family=Pairwise(inputs="links"), max_steps=1).fit(
             np.eye(5), graph=CorrelationGraph([[0, 1]], 5)

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from corrvae.datasets import epinions
+from corrvae.datasets import ciao, epinions
 from corrvae.experiments.baselines import RowScores
 from corrvae.experiments.models import Run, Trained, describe_settings, train_entry, train_network
 from corrvae.experiments.recipes import Entry, Settings
@@ -25,8 +25,9 @@ from corrvae.experiments.records import Outcome
 from corrvae.experiments.sources import data_files, small_world
 from corrvae.graphs import CorrelationGraph, graph_features, heuristics, split_edges
 from corrvae.model import Posterior
-from corrvae.scoring import METRICS, Metric, make_metric, rank
-from corrvae.scoring.links import read_graph
+from corrvae.scoring import METRICS, Metric, calibrate_links, make_metric, rank, score
+from corrvae.scoring.calibration import calibration_error, random_unlinked
+from corrvae.scoring.links import candidate_recall, read_graph
 
 # What each heuristic may choose on validation edges.
 HEURISTICS: dict[str, list[dict[str, float]]] = {
@@ -40,6 +41,8 @@ HEURISTICS: dict[str, list[dict[str, float]]] = {
 }
 # Vertices whose heuristics are computed together.
 _BLOCK = 256
+# Random pairs without a link that probabilities are judged on.
+_UNLINKED = 20_000
 # What a degree adds to a heuristic: less than any difference that the heuristic makes.
 _TIE_BREAK = 1e-9
 
@@ -102,9 +105,32 @@ def run(entry: Entry, settings: Settings, run: Run) -> Outcome:
         if part.known is not parts["validation"].known:
             trained = train(name, part.known)
         prefix = "" if name == "test" else f"{name}_"
-        found = score_links(trained.posterior(None), metric, part.held, part.known)
+        posterior = trained.posterior(None)
+        found = score_links(posterior, metric, part.held, part.known)
+        if (linkable := read_graph(posterior, posterior, metric)) is not None:
+            found["candidate_recall"] = candidate_recall(linkable[0], np.concatenate([part.held, part.held[:, ::-1]]))
+            if name == "validation":
+                scores["calibration_error"] = _calibration_error(posterior, metric, parts, run.seed)
         scores |= {prefix + key: value for key, value in found.items()}
     return Outcome(scores, trained.settings, data, trained.history)
+
+
+def _calibration_error(posterior: Posterior, metric: Metric, parts: dict[str, Part], seed: int) -> float:
+    """Learn probabilities on validation edges, and return their error on test edges and random pairs without a link."""
+    seen, held = parts["validation"], parts["test"].held
+    calibration = calibrate_links(
+        posterior,
+        seen.held,
+        metric,
+        edges=seen.known.edges,
+        method="isotonic",
+        n_unlinked=_UNLINKED,
+        random_state=seed,
+    )
+    n_points, linked = seen.known.n_vertices, np.concatenate([seen.known.edges, seen.held])
+    unlinked = random_unlinked(n_points, np.concatenate([linked, held]), _UNLINKED, np.random.default_rng((seed, 1)))
+    at_prior = calibration.with_prior(len(held) / (0.5 * n_points * (n_points - 1) - len(linked)))
+    return float(calibration_error(at_prior, *(score(posterior, posterior, metric, p) for p in (held, unlinked))))
 
 
 def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str, Part]]:
@@ -116,10 +142,11 @@ def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str
         features, graph = small_world(settings["n_users"], settings["n_items"], random_state=seed)
         name = "small synthetic trust"
     else:
-        found = epinions(settings["name"], min_ratings=settings["min_ratings"])
+        read = {"epinions": epinions, "ciao": ciao}[settings["name"]]
+        found = read(min_ratings=settings["min_ratings"])
         # vertex i is row i for every model, also for those that do not see the graph
         features, graph = found.features, CorrelationGraph(found.graph.edges, found.graph.n_vertices)
-        name = "Epinions"
+        name = settings["name"].capitalize()
     if settings.get("protocol") != "first edition":
         split = split_edges(graph, random_state=seed)
         parts = {"validation": Part(split.validation, split.train), "test": Part(split.test, split.known)}
@@ -135,7 +162,7 @@ def score_links(
     posterior: Posterior, metric: Metric, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph
 ) -> dict[str, float]:
     """Rank held-out edges (positions) among what the known graph does not link, and return the scores of the task."""
-    return _summary(rank_edges(posterior, metric, held, known))
+    return _summary(rank_edges(posterior, metric, held, known), known)
 
 
 def rank_edges(
@@ -181,9 +208,11 @@ def _equal_points(posterior: Posterior, known: sparse.csr_array, vertices: Ranks
     return np.bincount(group)[group[others]] - np.asarray(known_by_group[vertices, group[others]]).ravel()
 
 
-def _summary(found: EdgeRanks) -> dict[str, float]:
+def _summary(found: EdgeRanks, known: CorrelationGraph) -> dict[str, float]:
+    lone = known.degrees[found.vertices] == 0
     return {
         "ncrr": ncrr(found.ranks, found.vertices),
+        **({"ncrr_lone": ncrr(found.ranks[lone], found.vertices[lone])} if lone.any() else {}),
         "mrr": float(np.mean(1.0 / found.ranks)),
         "hits_1": float(np.mean(found.ranks <= 1)),
         "hits_10": float(np.mean(found.ranks <= 10)),
@@ -226,7 +255,7 @@ def area_under_curve(found: EdgeRanks) -> float:
 
 def score_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> dict[str, float]:
     """Score a function that returns a row of scores for each of some vertices, as `score_links` does a posterior."""
-    return _summary(rank_rows(score, held, known))
+    return _summary(rank_rows(score, held, known), known)
 
 
 def rank_rows(score: RowScores, held: Int[np.ndarray, "edges 2"], known: CorrelationGraph) -> EdgeRanks:

@@ -81,6 +81,9 @@ _LINKS = Task(
         "hits_10": "hits@10",
         "hits_100": "hits@100",
         "auc": "AUC",
+        "ncrr_lone": "NCRR without edges",
+        "candidate_recall": "recall of candidates",
+        "calibration_error": "calibration error",
         "validation_ncrr": "validation NCRR",
     },
     published={

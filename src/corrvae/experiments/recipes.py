@@ -243,6 +243,7 @@ _LINKS = (
         ),
         n_seeds=3,
     ),
+    Recipe("links", "ciao", {"name": "ciao", "min_ratings": 20}, (_LINKS_GRAPH, *_LINK_BASELINES), n_seeds=3),
     Recipe("links", "paper", _OLD_PROTOCOL, (*_LINKS_MODELS, *_LINK_NETWORKS, *_LINK_BASELINES), n_seeds=1),
     Recipe(
         "links",

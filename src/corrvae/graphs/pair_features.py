@@ -25,15 +25,17 @@ NAMES = (
     "has_neighbors",
     "size",
     "triangles",
+    "weight",
     "cosine_to_neighborhood",
     "degree_of_other",
     "other_has_neighbors",
     "size_of_other",
     "triangles_of_other",
+    "weight_of_other",
     "cosine_of_neighborhood_to_other",
 )
 # Columns that do not depend on the order of a pair; then those of the first vertex, and those of the second.
-N_SYMMETRIC, N_SINGLE = 8, 5
+N_SYMMETRIC, N_SINGLE = 8, 6
 EXCHANGED = (
     *range(N_SYMMETRIC),
     *range(N_SYMMETRIC + N_SINGLE, len(NAMES)),
@@ -48,6 +50,10 @@ _DIRECTIONS = 64
 _SMALL = np.array([1.0, 1.0, 1e-3, 1e-4, 1e-5])
 # Pairs whose features are computed together.
 _PAIRS = 4096
+# A weight counts as its share of this below it, above as its logarithm.
+_SMALL_WEIGHT = 0.25
+# Vertices of largest weight that are compared with every vertex.
+_MOST_COMPARED = 20_000
 # Weights of paths of 2, 3 and 4 steps in the first stage: those of personalised PageRank with alpha 1/2.
 _STAGE = (0.25, 0.125, 0.0625)
 
@@ -101,73 +107,81 @@ class PairFeatures:
         self.sizes = np.log1p(np.abs(sizes)).astype(np.float32)
         self._begins, self._neighbors = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int64)
         self._triangles = _triangles(graph)
-        self._popular = np.argsort(-graph.degrees, kind="stable")
         shape = graph.n_vertices, graph.n_vertices
         entries = np.ones(len(self._neighbors)), self._neighbors, self._begins
         ones = sparse.csr_array(entries, shape=shape)
         degrees = graph.degrees
         inverse = np.where((degrees > 0) & (degrees <= _MOST_NEIGHBORS), 1.0 / np.maximum(degrees, 1), 0.0)
         self._inverse_degrees_around = np.asarray(ones @ inverse, np.float64)
+        self.weights = np.asarray(ones @ (1.0 / np.maximum(degrees, 1)), np.float64)
+        self._compared = np.sort(np.argsort(-self.weights, kind="stable")[:_MOST_COMPARED])
+        self._linked_to_compared = sparse.csr_array(ones[:, self._compared])
         self._sums = np.asarray(ones @ self.directions, np.float32)
 
     @cached_property
     def _around(self) -> Float[np.ndarray, "vertices directions"]:
         return _unit(self._sums)
 
+    def alike(self, vertices: Int[np.ndarray, " rows"], count: int) -> Int[np.ndarray, "rows alike"]:
+        """Return vertices that no path needs to reach: half by likeness times weight, half by likeness.
+
+        The weight of a vertex is the sum of 1 / degree over its neighbours: where leaves of the graph are linked. Some
+        may be neighbours, or listed twice.
+        """
+        there, half = self._compared, count // 2
+        if not half or count >= len(there):
+            return np.tile(there[:count], (len(vertices), 1))
+        cosines = np.maximum(self.directions[vertices] @ self.directions[there].T, 0.0)
+        known = self._linked_to_compared[vertices].nonzero()
+        found = []
+        for scores in (_unreached(self.weights[there], cosines), cosines + 1e-6 * self.weights[there]):
+            scores[known] = -1.0
+            found.append(np.argpartition(-scores, half - 1, axis=1)[:, :half])
+        return there[np.concatenate(found, axis=1)]
+
     def candidates(
-        self,
-        vertices: Int[np.ndarray, " rows"],
-        n_near: int,
-        n_popular: int,
-        *,
-        listed: Int[np.ndarray, "rows listed"] | None = None,
+        self, vertices: Int[np.ndarray, " rows"], n_near: int, listed: Int[np.ndarray, "rows listed"]
     ) -> Candidates:
-        """Return the best candidates of vertices by the first stage: paths of up to four steps times 1 + the cosine.
+        """Return listed candidates of vertices, and then the best that paths of two to four steps reach.
 
         Parameters
         ----------
         vertices
             Their neighbours are no candidates.
-        n_near, n_popular
-            How many are taken among those that paths reach, and among those of most neighbours.
+        n_near
+            How many are taken by paths times 1 + the cosine.
         listed
-            Vertices that are the first candidates in any case; -1 for none. If the very first is a neighbour, all is as
-            if that edge were not there.
+            Further candidates, -1 for none. The first of each row is one in any case, and if it is a neighbour, all is
+            as if that edge were not there; others are left out where they are neighbours, or listed before.
         """
         from corrvae.graphs.walk_kernels import expand
 
         vertices = np.asarray(vertices, np.int64)
-        listed = np.empty((len(vertices), 0), np.int64) if listed is None else np.asarray(listed, np.int64)
         found, walks = expand(
             vertices,
-            np.ascontiguousarray(listed),
+            np.ascontiguousarray(listed, np.int64),
             self._begins,
             self._neighbors,
             self._inverse_degrees_around,
             self.directions,
-            self._popular,
             int(n_near),
-            int(n_popular),
             _MOST_NEIGHBORS,
             np.array(_STAGE),
         )
-        cut = np.zeros(len(vertices), bool)
-        if listed.shape[1]:
-            cut = (found[:, 0] >= 0) & are_linked(self.graph, vertices, found[:, 0])
+        cut = (found[:, 0] >= 0) & are_linked(self.graph, vertices, found[:, 0])
         return Candidates(found, self._features(vertices, found, walks, np.flatnonzero(cut)))
 
     def of_pairs(self, pairs: Int[np.ndarray, "pairs 2"]) -> Float[np.ndarray, "pairs features"]:
         """Return the features of listed pairs."""
         pieces = [
-            self.candidates(piece[:, 0], 0, 0, listed=piece[:, 1:]).features[:, 0]
+            self.candidates(piece[:, 0], 0, piece[:, 1:]).features[:, 0]
             for piece in (pairs[begin : begin + _PAIRS] for begin in range(0, max(1, len(pairs)), _PAIRS))
         ]
         return np.concatenate(pieces)
 
     def remaining_order(self, vertex: int) -> Float[np.ndarray, " vertices"]:
-        """Return what orders the vertices that are no candidates of a vertex: (1 + degree) times (1 + cosine)."""
-        alike = 1.0 + np.maximum(self.directions @ self.directions[vertex], 0.0)
-        return (1.0 + self.graph.degrees) * alike
+        """Return what orders the vertices that are no candidates of a vertex: likeness times weight."""
+        return _unreached(self.weights, np.maximum(self.directions @ self.directions[vertex], 0.0))
 
     def _features(
         self, i: np.ndarray, found: np.ndarray, walks: np.ndarray, cut: Int[np.ndarray, " cut"]
@@ -180,9 +194,13 @@ class PairFeatures:
         around_i, around_j = self._around[i], self._around
         triangles_i = np.broadcast_to(self._triangles[i][:, None], j.shape).copy()
         triangles_j = self._triangles[j]
+        weight_i = np.broadcast_to(self.weights[i][:, None], j.shape).copy()
+        weight_j = self.weights[j]
         to_j = _products(mine, around_j, j)
         other, without = found[cut, :1].ravel(), np.empty((0, mine.shape[1]))
         if len(cut):
+            weight_i[cut] -= 1.0 / degree_j[cut, :1]
+            weight_j[cut, 0] -= 1.0 / degree_i[cut, 0]
             degree_j[cut, 0] -= 1
             degree_i[cut] -= 1
             adjacency = self.graph.to_scipy()
@@ -205,11 +223,13 @@ class PairFeatures:
             degree_i > 0,
             np.broadcast_to(self.sizes[i][:, None], j.shape),
             np.log1p(triangles_i),
+            np.log1p(np.maximum(weight_i, 0.0) / _SMALL_WEIGHT),
             _products(around_i, theirs, j),
             np.log1p(degree_j),
             degree_j > 0,
             self.sizes[j],
             np.log1p(triangles_j),
+            np.log1p(np.maximum(weight_j, 0.0) / _SMALL_WEIGHT),
             to_j,
         )
         return np.stack([column.astype(np.float32) for column in columns], axis=-1)
@@ -231,6 +251,11 @@ def _triangles(graph: CorrelationGraph) -> Int[np.ndarray, " vertices"]:
     shape = graph.n_vertices, graph.n_vertices
     later = sparse.csr_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=shape)
     return count_triangles(later.indptr.astype(np.int64), later.indices.astype(np.int64))[place]
+
+
+def _unreached(weights: np.ndarray, cosines: np.ndarray) -> np.ndarray:
+    """Return the first stage's order of vertices that paths do not reach."""
+    return (0.05 + weights) * (0.1 + cosines)
 
 
 def _products(rows: np.ndarray, table: np.ndarray, j: np.ndarray) -> Float[np.ndarray, "rows candidates"]:

@@ -5,31 +5,32 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def expand(vertices, listed, begins, neighbors, around, directions, popular, n_near, n_popular, most, stage):
-    """Sum paths of two to four steps from each vertex; return listed vertices, the best reached, and popular ones.
+def expand(vertices, listed, begins, neighbors, around, directions, n_near, most, stage):
+    """Sum paths of two to four steps from each vertex; return listed vertices and the best of the others reached.
 
-    The edge to the vertex listed first, if there is one, is not followed and not counted. `around` is the sum of
-    1 / degree over each vertex's neighbours of at most `most` neighbours: paths that come to their end, turn, and come
-    to it again are taken off, so that either end of a pair finds the same paths.
+    The edge to the vertex listed first, if there is one, is not followed and not counted. Of the others listed, those
+    that are linked to the vertex or listed before are left out. `around` is the sum of 1 / degree over each vertex's
+    neighbours of at most `most` neighbours: paths that come to their end, turn, and come to it again are taken off, so
+    that either end of a pair finds the same paths.
     """
     n = len(begins) - 1
     n_listed = listed.shape[1]
-    width = n_listed + n_near + n_popular
+    width = n_listed + n_near
     found = np.full((len(vertices), width), -1, np.int64)
     walks = np.zeros((len(vertices), width, 5))
     sums = np.zeros((n, 5))
-    state = np.zeros(n, np.int8)  # 1 a neighbour or the vertex itself, 2 listed
+    is_taken = np.zeros(n, np.bool_)  # a neighbour, the vertex itself, or listed
     is_reached = np.zeros(n, np.bool_)
     reached = np.empty(n, np.int64)
     scores, order_of = np.empty(n), np.empty(n, np.int64)
     for row in range(len(vertices)):
         i, count = vertices[row], 0
         gone = listed[row, 0] if n_listed > 0 else -1
-        state[i] = 1
+        is_taken[i] = True
         is_reached[i] = True
         is_edge = False
         for p in range(begins[i], begins[i + 1]):
-            state[neighbors[p]] = 1
+            is_taken[neighbors[p]] = True
             is_edge |= neighbors[p] == gone
         for p in range(begins[i], begins[i + 1]):
             a = neighbors[p]
@@ -66,22 +67,14 @@ def expand(vertices, listed, begins, neighbors, around, directions, popular, n_n
                         count += 1
                     sums[j, step] += passed
         for k in range(n_listed):
-            if listed[row, k] >= 0:
-                found[row, k] = listed[row, k]
-                walks[row, k] = sums[listed[row, k]]
-                turned = around[listed[row, k]]
-                degree = begins[listed[row, k] + 1] - begins[listed[row, k]]
-                if degree <= most and walks[row, k, 2] > 0.0:
-                    if is_edge and k == 0:
-                        own = begins[i + 1] - begins[i]
-                        turned -= 1.0 / own if own <= most else 0.0
-                        degree -= 1
-                    walks[row, k, 4] = max(0.0, walks[row, k, 4] - walks[row, k, 2] / degree * turned)
-                state[listed[row, k]] = 1
+            j = listed[row, k]
+            if j >= 0 and (k == 0 or not is_taken[j]):
+                found[row, k] = j
+                is_taken[j] = True
         n_open = 0
-        for k in range(count):
+        for k in range(count if n_near > 0 else 0):
             j = reached[k]
-            if state[j] == 0 and n_near > 0:
+            if not is_taken[j]:
                 alike = 0.0
                 for d in range(directions.shape[1]):
                     alike += directions[i, d] * directions[j, d]
@@ -89,42 +82,29 @@ def expand(vertices, listed, begins, neighbors, around, directions, popular, n_n
                 scores[n_open] = -paths * (1.0 + max(alike, 0.0))
                 order_of[n_open] = j
                 n_open += 1
-        column = n_listed
-        if n_near > 0:
-            best = np.argsort(scores[:n_open])
-            for k in range(min(n_near, n_open)):
-                j = order_of[best[k]]
-                found[row, column] = j
-                walks[row, column] = sums[j]
-                degree = begins[j + 1] - begins[j]
-                if degree <= most and sums[j, 2] > 0.0:
-                    walks[row, column, 4] = max(0.0, sums[j, 4] - sums[j, 2] / degree * around[j])
-                state[j] = 2
-                column += 1
-        added = 0
-        for k in range(n):
-            j = popular[k]
-            if added == n_popular:
-                break
-            if state[j] == 0:
-                found[row, column] = j
-                walks[row, column] = sums[j]
-                degree = begins[j + 1] - begins[j]
-                if degree <= most and sums[j, 2] > 0.0:
-                    walks[row, column, 4] = max(0.0, sums[j, 4] - sums[j, 2] / degree * around[j])
-                column += 1
-                added += 1
+        best = np.argsort(scores[:n_open])
+        for k in range(min(n_near, n_open)):
+            found[row, n_listed + k] = order_of[best[k]]
+        for k in range(width):
+            j = found[row, k]
+            if j < 0:
+                continue
+            walks[row, k] = sums[j]
+            is_taken[j] = False
+            turned, degree = around[j], begins[j + 1] - begins[j]
+            if degree > most or sums[j, 2] == 0.0:
+                continue
+            if is_edge and j == gone:
+                own = begins[i + 1] - begins[i]
+                turned -= 1.0 / own if own <= most else 0.0
+                degree -= 1
+            walks[row, k, 4] = max(0.0, walks[row, k, 4] - walks[row, k, 2] / degree * turned)
         for k in range(count):
             sums[reached[k]] = 0.0
             is_reached[reached[k]] = False
-            state[reached[k]] = 0
-        is_reached[i] = False
-        state[i] = 0
-        for k in range(n_listed):
-            if listed[row, k] >= 0:
-                state[listed[row, k]] = 0
+        is_reached[i] = is_taken[i] = False
         for p in range(begins[i], begins[i + 1]):
-            state[neighbors[p]] = 0
+            is_taken[neighbors[p]] = False
     return found, walks
 
 

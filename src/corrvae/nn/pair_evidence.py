@@ -19,8 +19,8 @@ class PairEvidence(nn.Module):
     """s_ij = (f(phi_ij) + f(phi_ji)) / 2 and rho_k = tanh(b_k + c_k s), where f is a perceptron beside a linear map.
 
     phi are the features of `corrvae.graphs.PairFeatures`, brought to mean 0 and standard deviation 1. s is the log-odds
-    of a link, up to a constant. c_k is positive: a likelier link has a larger correlation in every latent dimension. f
-    is fitted by `start` and then kept; b and c are trained with the encoder.
+    of a link, up to a constant. c_k is positive: a likelier link has a larger correlation in every latent dimension.
+    All are trained with the encoder, unless f is fitted by `compete`: then it is kept.
     """
 
     mean: Tensor
@@ -29,8 +29,8 @@ class PairEvidence(nn.Module):
 
     def __init__(self, n_components: int) -> None:
         super().__init__()
-        self.layers = perceptron((len(NAMES), *_HIDDEN, 1)).requires_grad_(False)
-        self.linear = nn.Linear(len(NAMES), 1, bias=False).requires_grad_(False)
+        self.layers = perceptron((len(NAMES), *_HIDDEN, 1))
+        self.linear = nn.Linear(len(NAMES), 1, bias=False)
         self.register_buffer("mean", torch.zeros(len(NAMES)))
         self.register_buffer("scale", torch.ones(len(NAMES)))
         self.register_buffer("exchanged", torch.tensor(EXCHANGED), persistent=False)
@@ -47,13 +47,16 @@ class PairEvidence(nn.Module):
         """Return a with correlation tanh(a) in each latent dimension."""
         return self.offset + self.slope.exp() * s[..., None]
 
-    def start(
-        self, phi: Float[np.ndarray, "rows candidates features"], is_open: np.ndarray, generator: np.random.Generator
-    ) -> None:
-        """Fit f on rows of candidates of which the first is the link: it competes with the others."""
+    def standardise(self, phi: Float[np.ndarray, "rows candidates features"], is_open: np.ndarray) -> None:
+        """Bring features to mean 0 and standard deviation 1."""
         flat = np.concatenate([phi[is_open], phi[is_open][:, EXCHANGED]])  # in both orders, as they are read
         self.mean.copy_(torch.from_numpy(flat.mean(0)))
         self.scale.copy_(torch.from_numpy(flat.std(0) + 1e-3))
+
+    def compete(
+        self, phi: Float[np.ndarray, "rows candidates features"], is_open: np.ndarray, generator: np.random.Generator
+    ) -> None:
+        """Fit f on rows of candidates of which the first is the link: it competes with the others."""
         fitted = nn.ModuleList([self.layers, self.linear]).requires_grad_()
         optimizer = torch.optim.AdamW(fitted.parameters(), lr=_RATE, weight_decay=_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)

@@ -114,6 +114,34 @@ def calibrate_links(
     )
 
 
+def calibration_error(
+    calibration: LinkCalibration,
+    linked: Float[np.ndarray, " linked"],
+    unlinked: Float[np.ndarray, " unlinked"],
+    n_bins: int = 20,
+) -> float:
+    """Return the expected calibration error: how far probabilities are from the share of links, on average over pairs.
+
+    Pairs are cut into bins of like scores, so that each has as many of the given links; unlinked pairs stand for all
+    others at the calibration's prior.
+
+    Examples
+    --------
+    >>> flat = LinkCalibration("log_odds", "logistic", 0.5, 9, 9, np.array([0.0, 1.0]), np.array([0.0, 0.0]))
+    >>> calibration_error(flat, np.array([0.0, 1.0]), np.array([0.0, 0.0]), n_bins=1)
+    0.0
+    >>> calibration_error(flat, np.array([0.0, 1.0]), np.array([0.0, 0.0]), n_bins=2).round(3)
+    np.float64(0.333)
+    """
+    scores = np.concatenate([linked, unlinked])
+    weights = np.repeat(
+        [calibration.prior / len(linked), (1.0 - calibration.prior) / len(unlinked)], [len(linked), len(unlinked)]
+    )
+    bins = np.digitize(scores, np.quantile(linked, np.arange(1, n_bins) / n_bins))
+    gaps = weights * (calibration(scores) - (np.arange(len(scores)) < len(linked)))
+    return np.abs(np.bincount(bins, weights=gaps)).sum()
+
+
 def random_unlinked(
     n_points: int, linked: Int[np.ndarray, "linked 2"], n_pairs: int, generator: np.random.Generator
 ) -> Int[np.ndarray, "pairs 2"]:

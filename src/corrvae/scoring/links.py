@@ -1,6 +1,6 @@
 """Links ranked by a posterior that reads the graph: exactly among candidates, all others in the order of a first stage.
 
-The candidates of a vertex are those that short paths reach, the best by paths and likeness, and popular ones. Vertices
+The candidates of a vertex are the best that short paths reach, and others by likeness and by weight. Vertices
 that the graph links already are no candidates.
 """
 
@@ -67,21 +67,22 @@ def rank_links(
         for place, row in enumerate(rows):
             at = np.searchsorted(asked, row)
             mine, own = columns[place], found[place]
-            open_ones, remaining = np.isfinite(own), None
+            open_ones, first_stage = np.isfinite(own), None
+            closed = np.zeros(len(candidates), bool)
+            closed[mine[open_ones]] = True
+            if exclude is not None:
+                closed[exclude.indices[exclude.indptr[row] : exclude.indptr[row + 1]]] = True
             for pair in order[begins[at] : ends[at]]:
                 target = pairs[pair, 1]
                 where = np.flatnonzero((mine == target) & open_ones)
                 if len(where):
                     ranks[pair] = (own >= own[where[0]]).sum()
                     continue
-                if remaining is None:
-                    remaining = queries.features.remaining_order(int(queries.rows[row]))[candidates.rows]
-                    remaining[mine[open_ones]] = -np.inf
-                    if exclude is not None:
-                        remaining[exclude.indices[exclude.indptr[row] : exclude.indptr[row + 1]]] = -np.inf
-                value = queries.features.remaining_order(int(queries.rows[row]))[candidates.rows[target]]
-                others = (remaining >= value).sum() - (remaining[target] >= value)
-                ranks[pair] = 1 + open_ones.sum() + others
+                if first_stage is None:
+                    first_stage = queries.features.remaining_order(int(queries.rows[row]))[candidates.rows]
+                others = (first_stage >= first_stage[target]) & ~closed
+                others[target] = True
+                ranks[pair] = open_ones.sum() + others.sum()
     return ranks, score_links(queries, candidates, pairs)
 
 
@@ -104,13 +105,12 @@ def best_links(
 
 def candidate_recall(points: EvidencePosterior, pairs: Int[np.ndarray, "pairs 2"]) -> float:
     """Return the share of pairs whose second point is a candidate of the first."""
-    found = np.zeros(len(pairs), bool)
-    for rows, columns, scores in _scored(points, points, np.unique(pairs[:, 0]), None):
-        mine = np.isin(pairs[:, 0], rows)
-        there = np.isfinite(scores)
-        listed = (rows[:, None] * len(points) + columns)[there]
-        found[mine] = np.isin(pairs[mine] @ [len(points), 1], listed)
-    return float(found.mean())
+    n_found, order = 0, np.argsort(pairs[:, 0], kind="stable")
+    for begin in range(0, len(pairs), _ROWS):
+        vertices, others = points.rows[pairs[order[begin : begin + _ROWS]]].T
+        asked, places = np.unique(vertices, return_inverse=True)
+        n_found += (points.retrieve(asked).positions[places] == others[:, None]).any(axis=1).sum()
+    return n_found / len(pairs)
 
 
 def _scored(

@@ -11,16 +11,16 @@ from torch import Tensor
 
 from corrvae.graphs import CorrelationGraph, split_edges
 from corrvae.graphs.edges import edge_positions
-from corrvae.graphs.pair_features import NAMES, PairFeatures, RowDirections, are_linked
+from corrvae.graphs.pair_features import NAMES, Candidates, PairFeatures, RowDirections, are_linked
 from corrvae.model.batch import Batch, TrainingData, number_vertices
 from corrvae.model.network import evaluation_mode
 from corrvae.model.posterior import Posterior
 from corrvae.nn.pair_evidence import PairEvidence
 
 # Splits of the training graph; the share of its edges that each vertex holds out in them; vertices asked in each.
-_SPLITS, _SHARE, _ASKED = 6, 0.2, 10_000
-# Candidates that paths reach and popular ones; how many of them compete with a link in training.
-NEAR, POPULAR = 600, 200
+_SPLITS, _SHARE, _ASKED = 4, 0.2, 10_000
+# Candidates that paths reach, and those by likeness and weight; how many of them compete with a link in training.
+_NEAR, _ALIKE = 300, 200
 _COMPETING = 32
 # Pairs evaluated together.
 _PAIRS = 65536
@@ -73,12 +73,11 @@ def _draw_pool(data: TrainingData) -> Pool:
         quota = np.ceil(_SHARE * graph.degrees) / np.maximum(graph.degrees, 1)
         held = 1.0 - (1.0 - quota[pairs[first[some]]]).prod(axis=1)
         factors = counts[some] / held
-        popular = np.zeros(data.n_vertices, bool)
-        popular[np.argsort(-split.train.degrees, kind="stable")[:POPULAR]] = True
         for begin in range(0, len(some), 1000):
             rows = slice(begin, begin + 1000)
             vertices, links = pairs[first[some[rows]]].T
-            found = features.candidates(vertices, NEAR, POPULAR, listed=links[:, None])
+            alike = features.alike(vertices, _ALIKE)
+            found = features.candidates(vertices, _NEAR, np.column_stack([links, alike]))
             is_open = found.positions >= 0
             is_open[:, 1:] &= ~are_linked(graph, vertices[:, None], found.positions[:, 1:])
             # a random choice of the open ones: first random keys, then the smallest of them
@@ -86,7 +85,7 @@ def _draw_pool(data: TrainingData) -> Pool:
             keys[:, 0] = -1.0
             chosen = np.argsort(keys, axis=1)[:, : 1 + _COMPETING]
             phi = np.take_along_axis(found.features, chosen[..., None], axis=1)
-            reached = (found.features[:, 0, 3] > 0) | (found.features[:, 0, 4] > 0) | popular[links]
+            reached = (found.features[:, 0, 3:5] > 0).any(1) | (alike == links[:, None]).any(1)
             is_open = np.take_along_axis(is_open, chosen, axis=1)
             pieces.append(
                 (
@@ -168,9 +167,13 @@ class EvidencePosterior(Posterior):
         """Return the log-odds of a link, up to a constant, for pairs of vertices of the graph."""
         return self._evaluate(self.features.of_pairs(pairs))
 
+    def retrieve(self, vertices: Int[np.ndarray, " rows"]) -> Candidates:
+        """Return the candidates of vertices of the graph."""
+        return self.features.candidates(vertices, _NEAR, _after_none(self.features.alike(vertices, _ALIKE)))
+
     def link_candidates(self, vertices: Int[np.ndarray, " rows"]) -> tuple[np.ndarray, np.ndarray]:
         """Return candidates of vertices of the graph and their log-odds; -1 and -inf where there are fewer."""
-        found = self.features.candidates(vertices, NEAR, POPULAR)
+        found = self.retrieve(vertices)
         there = found.positions >= 0
         scores = np.full(there.shape, -np.inf)
         scores[there] = self._evaluate(found.features[there])
@@ -199,10 +202,15 @@ class EvidencePosterior(Posterior):
     ) -> Float[Tensor, "rows columns dim"]:
         """Return a for every point of one set against every point of another."""
         i, j = (vectors[:, 0].long().numpy() for vectors in (vectors_i, vectors_j))
-        found = self.features.candidates(i, 0, 0, listed=np.tile(j, (len(i), 1)))
+        found = self.features.candidates(i, 0, _after_none(np.tile(j, (len(i), 1))))
         first, second = np.repeat(i, len(j)), np.tile(j, len(i))
-        scores = self._evaluate(found.features.reshape(-1, len(NAMES)))
+        scores = self._evaluate(found.features[:, 1:].reshape(-1, len(NAMES)))
         linked = np.flatnonzero(are_linked(self.features.graph, first, second))
         scores[linked] = self.link_scores(np.stack([first[linked], second[linked]], axis=1))
         with torch.inference_mode():
             return self._network.pre_activation(torch.from_numpy(scores).float()).view(len(i), len(j), -1)
+
+
+def _after_none(listed: np.ndarray) -> np.ndarray:
+    """Return listed candidates without one that is there in any case."""
+    return np.insert(listed, 0, -1, axis=1)

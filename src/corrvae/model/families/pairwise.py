@@ -54,11 +54,16 @@ class Pairwise(Family):
         Pairs that a step draws for the mutual information; ``None``: all pairs of its rows.
     contrast, rivals
         As in `Independent`; the term reads the points' own posteriors.
+    non_edges : {"information", "competing"} or None
+        What speaks against pairs without a link: the paper's mutual information alone; or, with graph inputs, a softmax
+        too in which every hidden link competes with candidates that are not linked. ``None``: "competing" with graph
+        inputs. With features, `contrast` is such a softmax.
     inputs : {"features", "graph"}
         What the correlation of a pair is read from. "features": the two rows, as in the paper. "graph": what short
         paths, degrees and the likeness of rows tell of the pair (`corrvae.graphs.PairFeatures`), rho = tanh(b + c s).
-        The log-odds s of a link are fitted first, on links that are hidden from the features, so that
+        The log-odds s of a link are fitted first, by competition, on links that are hidden from the features, so that
         ``metric="log_odds"`` finds links of vertices whose other links are known; b and c are trained with the encoder.
+        With ``non_edges="information"``, s is trained with the encoder too, by the objective alone.
         `network`, `hidden`, `dropout`, `normalize` and `pair_batch` are then not used.
 
     Examples
@@ -81,6 +86,7 @@ class Pairwise(Family):
         pair_batch: int | None = None,
         contrast: float = 0.0,
         rivals: str = "all",
+        non_edges: str | None = None,
         inputs: str = "features",
     ) -> None:
         super().__init__()
@@ -93,6 +99,7 @@ class Pairwise(Family):
         self.pair_batch = pair_batch
         self.contrast = contrast
         self.rivals = rivals
+        self.non_edges = non_edges
         self.inputs = inputs
 
     def build(self, n_features: int, n_components: int, *, normalize: str, dropout: float) -> None:
@@ -105,6 +112,9 @@ class Pairwise(Family):
             raise ValueError(f"pair_batch must be positive, got {self.pair_batch}")
         if self.inputs not in ("features", "graph"):
             raise ValueError(f'inputs must be "features" or "graph", got {self.inputs!r}')
+        known = (None, "information", "competing") if self.inputs == "graph" else (None, "information")
+        if self.non_edges not in known:
+            raise ValueError(f"non_edges must be one of {known} with {self.inputs} inputs, got {self.non_edges!r}")
         if self.inputs == "graph":
             self.evidence = PairEvidence(n_components)
             return
@@ -131,12 +141,15 @@ class Pairwise(Family):
         return made
 
     def observe(self, data: TrainingData) -> None:
-        """With graph inputs, fit the log-odds of links on links that are hidden from their features."""
+        """With graph inputs, standardise features, and fit the log-odds on links that are hidden from them."""
         if self.inputs == "graph" and data.n_edges:
             pool = pool_of(data)
             rows = np.flatnonzero(pool.competes)
             if len(rows):
-                self.evidence.start(pool.phi[rows], pool.is_open[rows], np.random.default_rng((data.seed, 6)))
+                phi, is_open = pool.phi[rows], pool.is_open[rows]
+                self.evidence.standardise(phi, is_open)
+                if self.non_edges != "information":
+                    self.evidence.compete(phi, is_open, np.random.default_rng((data.seed, 6)))
 
     def draw(self, data: TrainingData, step: int) -> Batch:
         """Draw vertices, edges, and pairs of the drawn vertices; or hidden edges with their candidates."""
