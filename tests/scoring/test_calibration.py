@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from corrvae.model.posterior import Posterior
 from corrvae.scoring import calibrate, calibrate_links, random_unlinked, score
+from corrvae.scoring.calibration import calibration_error
 
 
 def normal_scores(seed, n_linked, n_unlinked, sign=1.0):
@@ -108,3 +109,15 @@ def test_links_that_say_nothing():
         calibrate_links(points, np.array([[0, 1], [2, 1]]), "cosine", edges=seen)
     with pytest.raises(ValueError, match=r"link 1, \('v3', 'v3'\), joins a point with itself"):
         calibrate_links(points, np.array([[0, 1], [3, 3]]), "cosine", edges=seen)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.02])
+def test_the_error_of_a_calibration_is_small_where_it_is_right_and_that_of_the_prior_where_it_is_not(prior):
+    found = calibrate(*normal_scores(4, 4000, 40_000), metric="m", larger_is_better=True, prior=prior)
+    linked, unlinked = normal_scores(5, 4000, 40_000)
+    assert calibration_error(found, linked, unlinked) < 0.02 * min(1.0, 10 * prior)
+    # one bin: the mean probability less the prior
+    wrong, pairs = found.with_prior(0.8), np.concatenate([linked, unlinked])
+    weights = np.repeat([0.8 / len(linked), 0.2 / len(unlinked)], [len(linked), len(unlinked)])
+    expected = abs(weights @ wrong(pairs) - 0.8)
+    assert calibration_error(wrong, linked, unlinked, n_bins=1) == pytest.approx(expected)

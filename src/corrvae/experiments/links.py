@@ -130,7 +130,8 @@ def _calibration_error(posterior: Posterior, metric: Metric, parts: dict[str, Pa
     n_points, linked = seen.known.n_vertices, np.concatenate([seen.known.edges, seen.held])
     unlinked = random_unlinked(n_points, np.concatenate([linked, held]), _UNLINKED, np.random.default_rng((seed, 1)))
     at_prior = calibration.with_prior(len(held) / (0.5 * n_points * (n_points - 1) - len(linked)))
-    return float(calibration_error(at_prior, *(score(posterior, posterior, metric, p) for p in (held, unlinked))))
+    scores = [score(posterior, posterior, metric, pairs) for pairs in (held, unlinked)]
+    return calibration_error(at_prior, scores[0], scores[1])
 
 
 def load(settings: Settings, seed: int) -> tuple[str, sparse.csr_array, dict[str, Part]]:
