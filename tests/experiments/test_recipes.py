@@ -58,7 +58,7 @@ def test_unknown_names_raise_with_the_known_ones():
         ValueError, match=re.escape("no task 'cooking'; there are clustering, links, matching, recommend")
     ):
         find_recipe("cooking", "paper")
-    with pytest.raises(ValueError, match=re.escape("there are recommended, old-protocol, paper, quick")):
+    with pytest.raises(ValueError, match=re.escape("there are recommended, old-protocol, ciao, paper, quick")):
         find_recipe("links", "secret")
     with pytest.raises(ValueError, match=re.escape("no model 'gat'; it has vae, ind, corr, lsa")):
         find_recipe("matching", "paper").choose(["vae", "gat"])

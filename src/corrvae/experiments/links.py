@@ -123,7 +123,6 @@ def _calibration_error(posterior: Posterior, metric: Metric, parts: dict[str, Pa
         seen.held,
         metric,
         edges=seen.known.edges,
-        method="isotonic",
         n_unlinked=_UNLINKED,
         random_state=seed,
     )

@@ -124,14 +124,6 @@ def calibration_error(
 
     Pairs are cut into bins of like scores, so that each has as many of the given links; unlinked pairs stand for all
     others at the calibration's prior.
-
-    Examples
-    --------
-    >>> flat = LinkCalibration("log_odds", "logistic", 0.5, 9, 9, np.array([0.0, 1.0]), np.array([0.0, 0.0]))
-    >>> calibration_error(flat, np.array([0.0, 1.0]), np.array([0.0, 0.0]), n_bins=1)
-    0.0
-    >>> round(calibration_error(flat, np.array([0.0, 1.0]), np.array([0.0, 0.0]), n_bins=2), 2)
-    0.25
     """
     scores = np.concatenate([linked, unlinked])
     weights = np.repeat(
