@@ -86,6 +86,16 @@ def test_new_points_are_conditioned_on_their_links():
     assert len(model.score_pairs([("ann", "p7"), ("ann", "p30")], new, graph=[("ann", "p7")]).scores) == 2
 
 
+def test_points_are_compared_by_the_distance_of_their_means():
+    model, pairs = fitted(), [("p0", "p1"), ("p0", "club")]
+    found = [model.kneighbors(n_neighbors=2), model.score_pairs(pairs), model.rank_pairs(pairs)]
+    found.append(model.match(["p0"], ["p1", "p2"]))
+    assert {each.metric for each in found} == {"mean_distance"}
+    means = model.embedding_[[0, 1, 40]].astype(float)
+    np.testing.assert_allclose(found[1].scores, np.square(means[0] - means[1:]).sum(axis=1), rtol=1e-5)
+    assert model.score_pairs(pairs, metric="expected_distance").metric == "expected_distance"
+
+
 def test_rows_without_ids_are_points_by_themselves():
     model = fitted()
     found = model.posterior(X[:3], graph=CorrelationGraph([[0, 1]], 3))

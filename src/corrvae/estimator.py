@@ -216,7 +216,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     - `X`, `graph`: the points, if they are not training rows, and their links, as in `posterior`;
     - `ids`: which of them, training rows or rows of X by its ids; all without. A single id gives single rows;
     - `metric`: the score, "expected_distance", "log_odds", "mean_distance", "cosine", "inner_product", or a function of
-      two blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better;
+      two blocks of points (`corrvae.scoring.Points`) that returns a matrix of scores, larger ones better. Without it
+      "mean_distance" for posteriors given the graph (``family="joint"``), whose variances tell how many neighbours a
+      point has, otherwise "expected_distance";
     - `progress`: whether to show a bar; ``None``: on a terminal, if it takes long;
     - `random_state`: seed or generator of what is drawn.
 
@@ -706,7 +708,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         graph: Any = None,
         ids: Any = None,
         n_neighbors: int = 10,
-        metric: MetricChoice = "expected_distance",
+        metric: MetricChoice | None = None,
         candidates: Any = None,
         exclude: Any = None,
         progress: bool | None = None,
@@ -730,7 +732,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         _check_count("n_neighbors", n_neighbors)
-        score, training = make_metric(metric), self.posterior()
+        training = self.posterior()
+        score = make_metric(training.usual_metric if metric is None else metric)
         if candidates is None:
             among = self._without_groups(training)
         else:
@@ -859,7 +862,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X: Any = None,
         *,
         graph: Any = None,
-        metric: MetricChoice = "expected_distance",
+        metric: MetricChoice | None = None,
         probability: LinkCalibration | None = None,
     ) -> PairScores:
         """Score given pairs of points.
@@ -872,8 +875,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             From `calibrate_links`, to return the probability of a link too.
         """
         check_is_fitted(self)
-        score = make_metric(metric)
         points = self._points(None if X is None else self._read(X), graph, everyone=True)
+        score = make_metric(points.usual_metric if metric is None else metric)
         if probability is not None and probability.metric != score.name:
             raise ValueError(f"the calibration is of {probability.metric}, but the metric is {score.name}")
         placed = points.pair_positions(pairs)
@@ -886,7 +889,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         pairs: Any,
         X: Any = None,
         *,
-        metric: MetricChoice = "expected_distance",
+        metric: MetricChoice | None = None,
         exclude: Any = None,
         progress: bool | None = None,
     ) -> PairRanks:
@@ -899,7 +902,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         exclude : CorrelationGraph or None
             A graph leaves a query's neighbours out too; the target itself always takes part.
         """
-        score, points = make_metric(metric), self.posterior(X)
+        points = self.posterior(X)
+        score = make_metric(points.usual_metric if metric is None else metric)
         points = self._without_groups(points) if X is None else points
         placed = points.pair_positions(pairs)
         left_out = exclusions(points.ids, points.ids, "self" if exclude is None else exclude)
@@ -916,7 +920,7 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ratio: int = 1,
         replace: bool = False,
         exact_on: Any = None,
-        metric: MetricChoice = "expected_distance",
+        metric: MetricChoice | None = None,
         n_candidates: int | None = None,
         progress: bool | None = None,
     ) -> Matches:
@@ -943,11 +947,12 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Allow only so many nearest candidates of each point; ``None``: all, up to four million pairs, otherwise 50.
             `Matches.exact` is whether the matching is certainly the best of all. With `replace` it always is.
         """
+        points = self.posterior(X)
         return match(
-            self.posterior(X),
+            points,
             left,
             right,
-            metric,
+            points.usual_metric if metric is None else metric,
             caliper=caliper,
             ratio=ratio,
             replace=replace,

@@ -111,7 +111,7 @@ def neighbors(
     candidates: Annotated[
         str | None, typer.Option(help="Training points to search among, as in --ids; otherwise all.")
     ] = None,
-    metric: MetricOption = "expected_distance",
+    metric: MetricOption = None,
     unlinked: Annotated[bool, typer.Option("--unlinked", help="Leave out those that the graph links.")] = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Find the exact nearest neighbours of points among those of training, best first; never a point itself.
@@ -140,7 +140,7 @@ def neighbors(
     n_found = found.scores.shape[-1]
     if n_found < n_neighbors:
         notify(f"{n_neighbors:,} neighbours were asked for, but there are {n_found:,}")
-    return found.to_table(), _facts(metric)
+    return found.to_table(), _facts(found)
 
 
 @question
@@ -259,7 +259,7 @@ def links(
         columns = zip(("common_neighbors", "row_cosine", "distance"), explain_pairs(model, positions), strict=True)
         for name, values in columns:
             table = table.append_column(name, pa.array(values))
-    return table, _facts(metric)
+    return table, _facts(scored)
 
 
 @question
@@ -284,7 +284,7 @@ def match(
             help="Values that partners must share, from a table whose first column holds ids; may be repeated.",
         ),
     ] = None,
-    metric: MetricOption = "expected_distance",
+    metric: MetricOption = None,
     unmatched: Annotated[
         Path | None, typer.Option(help="File to write the points without a partner to, and why they have none.")
     ] = None,
@@ -344,7 +344,7 @@ def match(
     if unmatched is not None:
         columns = {key: [row[key] for row in alone] for key in ("id", "side", "why")}
         write_table(pa.table(columns), unmatched)
-    return table, {**_facts(metric), "caliper": found.caliper, "exact": found.exact, "unmatched": counts}
+    return table, {**_facts(found), "caliper": found.caliper, "exact": found.exact, "unmatched": counts}
 
 
 @question
@@ -382,7 +382,7 @@ def score(
     model: Any,
     X: Any,
     pairs: Annotated[Path, typer.Option(help="File whose first two columns are ids.")],
-    metric: MetricOption = "expected_distance",
+    metric: MetricOption = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Score given pairs of points, in the order of their file.
 
@@ -399,7 +399,8 @@ def score(
     if (places < 0).any():
         row, side = np.argwhere(places < 0)[0].tolist()
         raise listed.error(row, _unknown(listed.ids[row, side], known))
-    return model.score_pairs(known[places], X, metric=metric).to_table(), _facts(metric)
+    found = model.score_pairs(known[places], X, metric=metric)
+    return found.to_table(), _facts(found)
 
 
 @command()
@@ -462,7 +463,7 @@ def _exact_values(given_columns: list[str], names: list[Any], called: list[Any])
 
 
 def _atlas(points: Any) -> Any:
-    """Return the map of points and their 15 nearest: rows from 0, with expected squared distances."""
+    """Return the map of points and their 15 nearest: rows from 0, with squared distances."""
     import numpy as np
     import pyarrow as pa
     from scipy import sparse
@@ -471,7 +472,7 @@ def _atlas(points: Any) -> Any:
     from corrvae.scoring import nearest
 
     oneself, width = sparse.csr_array(sparse.eye_array(len(points))), max(1, min(15, len(points) - 1))
-    rows, distances = nearest(points, points, "expected_distance", width, exclude=oneself, progress=show_progress())
+    rows, distances = nearest(points, points, points.usual_metric, width, exclude=oneself, progress=show_progress())
     places = spring_layout(rows, project(points.mean)[0])
     near = [
         {"ids": found[found >= 0].tolist(), "distances": away[found >= 0].tolist()}
@@ -480,10 +481,8 @@ def _atlas(points: Any) -> Any:
     return pa.table({"id": pa.array(points.ids.tolist()), "x": places[:, 0], "y": places[:, 1], "neighbors": near})
 
 
-def _facts(metric: str) -> dict[str, str]:
-    from corrvae.scoring import METRICS
-
-    return {"metric": metric, "better": "higher" if METRICS[metric].larger_is_better else "lower"}
+def _facts(found: Any) -> dict[str, str]:
+    return {"metric": found.metric, "better": "higher" if found.larger_is_better else "lower"}
 
 
 def _ids_of(model: Any, X: Any, graph: Any = None) -> Any:

@@ -50,7 +50,7 @@ def _neighbor_graph(points: Posterior, n_clusters: int, progress: bool | None) -
     oneself = sparse.csr_array(sparse.eye_array(n_points))
     width = min(_NEIGHBORS, n_points - 1)
     while True:
-        positions, costs = nearest(points, points, "expected_distance", width, exclude=oneself, progress=progress)
+        positions, costs = nearest(points, points, points.usual_metric, width, exclude=oneself, progress=progress)
         graph = _weighted(positions, costs)
         if connected_components(graph, directed=False)[0] <= n_clusters:
             return graph, width

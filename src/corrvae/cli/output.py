@@ -22,8 +22,12 @@ OutOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 MetricOption = Annotated[
-    str,
-    typer.Option("--metric", help="The score: expected_distance, log_odds, mean_distance, cosine or inner_product."),
+    str | None,
+    typer.Option(
+        "--metric",
+        help="The score: expected_distance, log_odds, mean_distance, cosine or inner_product; otherwise "
+        "expected_distance, and mean_distance for family=joint.",
+    ),
 ]
 IdColumnOption = Annotated[
     str | None, typer.Option("--id-column", help="Column of ids in a table of features; otherwise the first.")

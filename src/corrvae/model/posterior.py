@@ -19,7 +19,7 @@ class Posterior:
     Together they define a joint distribution along any forest, but not along a graph with cycles.
 
     Methods take pairs and edges of ids, 0, 1, ... by default. `tau` is the correlation of the prior along an edge, in
-    each dimension.
+    each dimension. `usual_metric` is the score of two points that searches use unless another is named.
 
     Examples
     --------
@@ -31,6 +31,7 @@ class Posterior:
     """
 
     is_correlated = False
+    usual_metric = "expected_distance"
 
     def __init__(
         self,

@@ -270,6 +270,7 @@ class JointPosterior(Posterior):
     """
 
     is_correlated = True
+    usual_metric = "mean_distance"  # variances tell how many neighbours a point has, more than where it is
 
     def __init__(
         self,
