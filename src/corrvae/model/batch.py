@@ -5,7 +5,7 @@ resumed run draws the same, and several workers draw the same batch and share it
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import final
 
@@ -292,18 +292,8 @@ class Batch:
         """Move the batch to a device."""
         if device.type == "cpu":
             return self
-        names = (
-            "rows",
-            "vertex_weights",
-            "edges",
-            "edge_weights",
-            "pairs",
-            "phi",
-            "is_open",
-            "forest_weights",
-            "excluded",
-        )
-        moved = {name: getattr(self, name).to(device) for name in names if getattr(self, name) is not None}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        moved = {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor | Rows)}
         return replace(self, **moved)
 
     def vertices_of(self, name: str, draws: Int[np.ndarray, " draws"]) -> list[int]:

@@ -87,16 +87,8 @@ def _draw_pool(data: TrainingData) -> Pool:
             phi = np.take_along_axis(found.features, chosen[..., None], axis=1)
             reached = (found.features[:, 0, 3:5] > 0).any(1) | (alike == links[:, None]).any(1)
             is_open = np.take_along_axis(is_open, chosen, axis=1)
-            pieces.append(
-                (
-                    vertices,
-                    links,
-                    phi,
-                    is_open,
-                    reached & (is_open.sum(axis=1) > 1),
-                    factors[rows],
-                )
-            )
+            competes = reached & (is_open.sum(axis=1) > 1)
+            pieces.append((vertices, links, phi, is_open, competes, factors[rows]))
     parts = [np.concatenate(part) for part in zip(*pieces, strict=True)]
     parts[-1] = parts[-1] / max(parts[-1].mean(), 1e-12) if len(parts[-1]) else parts[-1]
     return Pool(*parts)
