@@ -123,7 +123,7 @@ def test_options_reach_the_model(files, tmp_path):
     model = load(tmp_path / "run")
     assert (model.n_components, model.warmup_steps, model.tau) == (2, 3, "learned")
     expected = {"network": "perceptron", "gamma_kl": 0.0, "gamma_mi": 30.0, "hidden": (5,), "dropout": 0.5}
-    expected["inputs"] = "features"
+    expected |= {"inputs": "features", "non_edges": None}
     competing = {"contrast": 0.0, "rivals": "all"}
     assert model.family.get_params() == {**expected, "normalize": "l2", "pair_batch": None, **competing}
 

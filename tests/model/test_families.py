@@ -45,6 +45,7 @@ def test_options_are_parameters_as_in_scikit_learn():
         "pair_batch": None,
         "contrast": 0.0,
         "rivals": "all",
+        "non_edges": None,
     }
     assert clone(family).set_params(gamma_mi=2.0, dropout=0.5).get_params()["gamma_mi"] == 2.0
     assert repr(family) == "Pairwise(gamma_mi=10.0, network='metric')"

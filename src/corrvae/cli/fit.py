@@ -34,7 +34,7 @@ _OPTIONS = "run.toml"
 _SECONDS_BETWEEN_LINES = 10.0
 # Options that belong to a family, by its names for them.
 _OF_FAMILIES = {
-    "pairwise": {name: name for name in ("network", "gamma_kl", "gamma_mi", "pair_batch")}
+    "pairwise": {name: name for name in ("network", "non_edges", "gamma_kl", "gamma_mi", "pair_batch")}
     | {f"pair_{name}": name for name in ("inputs", "hidden", "dropout", "normalize")},
     "joint": {name: name for name in ("n_forests", "block_size", "strength")},
 }
@@ -125,6 +125,11 @@ _FIT_OPTIONS = [
         "Family pairwise",
         network=(str, "perceptron", "perceptron; bilinear: far quicker for many pairs; metric: where edges are few."),
         pair_inputs=(str, "features", "What correlations are read from: features, or the neighbourhoods in the graph."),
+        non_edges=(
+            str | None,
+            None,
+            "Against unlinked pairs: information; competing: the default of graph inputs.",
+        ),
         gamma_kl=(float, 1.0, "Strength of the singletons' KL in the regulariser."),
         gamma_mi=(float, 1.0, "Strength of the pairs' mutual information."),
         pair_hidden=("WIDTHS", None, "Widths of the pair network's hidden layers."),
