@@ -125,11 +125,7 @@ _FIT_OPTIONS = [
         "Family pairwise",
         network=(str, "perceptron", "perceptron; bilinear: far quicker for many pairs; metric: where edges are few."),
         pair_inputs=(str, "features", "What correlations are read from: features, or the neighbourhoods in the graph."),
-        non_edges=(
-            str | None,
-            None,
-            "Against unlinked pairs: information; competing: the default of graph inputs.",
-        ),
+        non_edges=(str | None, None, "Against unlinked pairs: information, or competing (for graph inputs)."),
         gamma_kl=(float, 1.0, "Strength of the singletons' KL in the regulariser."),
         gamma_mi=(float, 1.0, "Strength of the pairs' mutual information."),
         pair_hidden=("WIDTHS", None, "Widths of the pair network's hidden layers."),
