@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from corrvae import AdaptiveForests, CorrelatedVAE, CorrelationGraph, load, spanning_weights
+from corrvae import AdaptiveForests, CorrelatedVAE, CorrelationGraph, Joint, load, spanning_weights
 from corrvae.model.adaptive import ForestAdapter
 from corrvae.training import Checkpoint
 
@@ -127,6 +127,12 @@ def test_every_family_adapts(noisy, family):
     _, _, wrong = noisy
     model = fit(noisy, family=family)
     assert roc_auc_score(wrong, -model.conductances_) > 0.85
+
+
+def test_forests_that_are_drawn_in_training_stay_maximal(noisy):
+    graph = noisy[1]
+    weights = fit(noisy, family=Joint(block_size=None)).weights_
+    assert weights.sum() == pytest.approx(graph.n_vertices - graph.n_connected)
 
 
 def test_a_given_conductance_is_the_starting_point(noisy):

@@ -495,7 +495,8 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.conductances_ = None
         options = make_forests(self.forests)
         if options is not None and table.graph is not None and table.graph.n_edges:
-            found = ForestAdapter(table.graph, options).adapt(self._edge_terms(table.graph))
+            maximal = run.model.family.draws_forests(run.data)
+            found = ForestAdapter(table.graph, options, maximal=maximal).adapt(self._edge_terms(table.graph))
             self.weights_, self.conductances_ = found.weights, found.conductances
             if weights is not None:
                 self.weights_ = np.where(weights > 0, found.weights, 0.0)  # rows held out have taught nothing
@@ -671,8 +672,9 @@ class CorrelatedVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: Any = None, *, graph: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence lower bound per row, in nats, without the terms that gamma adds.
 
-        It can be compared between models that differ in gamma, tau or size. The edge terms of a graph between these
-        rows are part of the bound; `sample_weight` is as in `fit`, and `y` is ignored.
+        It can be compared between models that differ in gamma, tau or size, but not in `masking`: it is then that of
+        hidden entries alone. The edge terms of a graph between these rows are part of the bound; `sample_weight` is as
+        in `fit`, and `y` is ignored.
         """
         check_is_fitted(self)
         if isinstance(y, CorrelationGraph):

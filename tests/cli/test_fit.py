@@ -144,9 +144,10 @@ def test_adaptive_forests_are_asked_about_by_edge(files, tmp_path):
     found = list(csv.DictReader(run("edges", tmp_path / "run").stdout.splitlines()))
     assert len(found) == model.graph_.n_edges
     assert list(found[0]) == ["source", "target", "weight", "conductance", "edge_term"]
-    refused = run("fit", *files, *SMALL, "--eta", 0.5, "--overwrite")
-    assert refused.exit_code == 2
-    assert "--eta is an option of --forests adaptive" in refused.stderr
+    for option, value, of in (("--eta", 0.5, "--forests adaptive"), ("--rivals", "nearest", "--contrast")):
+        refused = run("fit", *files, *SMALL, option, value, "--overwrite")
+        assert refused.exit_code == 2
+        assert f"{option} is an option of {of}" in refused.stderr
 
 
 def test_a_summary_is_a_document(files, tmp_path):

@@ -209,7 +209,7 @@ def links(
     top: Annotated[int, typer.Option(min=1, help="How many links.")] = 1000,
     metric: Annotated[
         str | None,
-        typer.Option(help="The score; otherwise log_odds, and expected_distance if posteriors are correlated."),
+        typer.Option(help="The score; otherwise log_odds, and expected_distance where a pair network reads features."),
     ] = None,
     graph: GraphOption = None,
     explain: Annotated[

@@ -338,6 +338,8 @@ def _make_model(options: Mapping[str, Any]) -> Any:
     if options["contrast"]:
         competing = {name: options[name] for name in ("contrast", "rivals")}
         parameters["family"] = make_family(parameters["family"]).set_params(**competing)
+    elif options["rivals"] != "all":
+        raise ValueError("--rivals is an option of --contrast; add that, or leave it out")
     if options["forests"] == "adaptive":
         parameters["forests"] = AdaptiveForests(eta=options["eta"])
     elif options["eta"] != "auto":
