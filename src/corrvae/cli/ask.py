@@ -156,7 +156,8 @@ def recommend(
 ) -> tuple[Any, dict[str, Any]]:
     """Recommend items to users: the features that points most probably have, of those they do not have yet.
 
-    Each row has the point, the rank, the feature and its expected value: a probability, for counts and for presence.
+    Each row has the point, the rank, the feature and its expected value: under the multinomial and the Bernoulli
+    likelihood a probability.
 
     Example: corrvae recommend run/ -k 10 --ids ann,bob
 
@@ -206,7 +207,7 @@ def edges(model: Any) -> tuple[Any, dict[str, Any]]:
 def links(
     model: Any,
     X: Any,
-    top: Annotated[int, typer.Option(min=1, help="How many links.")] = 1000,
+    top: Annotated[int, typer.Option("--top", "-k", min=1, help="How many links.")] = 1000,
     metric: Annotated[
         str | None,
         typer.Option(help="The score; otherwise log_odds, and expected_distance where a pair network reads features."),
@@ -251,7 +252,7 @@ def links(
     if X is None and graph is None and metric == link_metric(model):
         probability, held_out = link_probability(model, np.random.default_rng(0))
         if probability is not None and not held_out:
-            notify("probabilities are learned from links that training has seen: they may be too far from one half")
+            notify("probabilities are learned from links that training has seen: for new links they are often too high")
     scored = model.score_pairs(points.ids[pairs], X, graph=graph, metric=metric, probability=probability)
     table = scored.to_table().add_column(0, "rank", pa.array(np.arange(1, len(pairs) + 1)))
     if explain:
@@ -273,7 +274,7 @@ def match(
     right_ids: Annotated[str | None, typer.Option(help="Points of training as the other list.")] = None,
     caliper: Annotated[
         str | None,
-        typer.Option(help="The worst score of a pair; 0.5sd: of a point and itself, half a standard deviation away."),
+        typer.Option(help="The worst score of a pair; 0.5sd: that of means half a deviation apart."),
     ] = None,
     ratio: Annotated[int, typer.Option(min=1, help="Right points for each left one, at most.")] = 1,
     replace: Annotated[bool, typer.Option("--replace", help="A right point may be in several pairs.")] = False,

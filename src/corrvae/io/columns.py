@@ -32,7 +32,7 @@ ITEM_NAMES = {"item", "movie", "film", "book", "product", "song", "track", "arti
 ITEM_NAMES |= {"word", "term", "token", "tag", "gene", "feature"}
 # Two such names make the first line a header even where nothing below is a number.
 KEY_NAMES = {"id", "user", "person", "friend", "name", "node", "vertex", "who", "whom", "left", "right", *ITEM_NAMES}
-KEY_NAMES |= {"source", "target", "src", "dst", "from", "to"}
+KEY_NAMES |= {"source", "target", "src", "dst", "from", "to", "truster", "trustee", "follower", "followee"}
 GROUP_NAMES = {"group", "member", "household", "family", "team", "batch", "class", "school", "firm", "department"}
 _SAMPLE_ROWS, _SAMPLE_BYTES, _BLOCK_BYTES, _BATCH_CELLS = 1000, 1 << 24, 1 << 23, 1 << 22
 # As Python writes an integer: 007 stays a string, so that it is written as it was read.
